@@ -1,0 +1,3 @@
+"""Steelyard: a robot arm weighs itself."""
+
+__version__ = "0.1.0"

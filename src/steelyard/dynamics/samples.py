@@ -1,0 +1,74 @@
+"""Samples are looked at once, here, before a kernel sees them."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import DataError
+from ..robot.robot import Robot
+from .kernels.checks import first_not_finite
+
+Array = NDArray[np.float64]
+
+
+def _wrong_shape(robot: Robot, name: str, x: NDArray, width: int) -> DataError:
+    unit = "positions" if width == robot.nq and name == "q" else "degrees of freedom"
+    return DataError(
+        f"{name} has shape {x.shape}; {robot.name} has {width} {unit}, so give ({width},) or (samples, {width})"
+    )
+
+
+def _matrix(robot: Robot, name: str, x: ArrayLike, width: int) -> Array:
+    try:
+        values = np.ascontiguousarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} is not an array of numbers") from None
+    if np.ndim(x) == 1:
+        values = values[None, :]
+    if values.ndim != 2 or values.shape[1] != width or np.ndim(x) == 0:
+        raise _wrong_shape(robot, name, np.asarray(x), width)
+    bad = first_not_finite(values)
+    if bad >= 0:
+        column = int(np.flatnonzero(~np.isfinite(values[bad]))[0])
+        raise DataError(
+            f"{name} is {values[bad, column]} at sample {bad}, column {column}; "
+            "remove or repair such samples before computing with them"
+        )
+    return values
+
+
+def _check_quaternions(robot: Robot, q: Array) -> None:
+    for joint in robot.joints:
+        if joint.coordinates.stop - joint.coordinate in (4, 7):
+            quaternion = q[:, joint.coordinates.stop - 4 : joint.coordinates.stop]
+            norm = np.einsum("tk,tk->t", quaternion, quaternion)
+            if norm.min(initial=1.0) < 1e-12:
+                raise DataError(
+                    f"the quaternion of joint '{joint.name}' is zero at sample {int(norm.argmin())}; "
+                    "a rotation needs a quaternion of length one (w, x, y, z)"
+                )
+
+
+def positions(robot: Robot, q: ArrayLike) -> tuple[Array, bool]:
+    """Positions as a matrix, and whether they were one sample."""
+    values = _matrix(robot, "q", q, robot.nq)
+    if robot.nq != robot.n:
+        _check_quaternions(robot, values)
+    return values, np.ndim(q) == 1
+
+
+def rates(robot: Robot, name: str, x: ArrayLike, samples: int) -> Array:
+    """Velocities, accelerations or torques as a matrix with as many rows as there are positions."""
+    values = _matrix(robot, name, x, robot.n)
+    if len(values) != samples:
+        raise DataError(f"{name} has {len(values)} samples and q has {samples}; give as many of each")
+    return values
+
+
+def _is_vector(x: object, width: int) -> bool:
+    return type(x) is np.ndarray and x.shape == (width,) and x.dtype == np.float64 and x.flags.c_contiguous
+
+
+def is_one_sample(robot: Robot, q: object, *others: object) -> bool:
+    """Whether these are vectors that a kernel takes as they are: the short way of control loops."""
+    # A quaternion (nq > n) is looked at first, on the long way.
+    return robot.nq == robot.n and _is_vector(q, robot.nq) and all(_is_vector(x, robot.n) for x in others)

@@ -1,0 +1,67 @@
+"""Inertias in a model file that no rigid body has, and inertias that MuJoCo's compiler changes: named, with numbers."""
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+_FLOOR = 1e-12  # kg·m²; MuJoCo wants more than 1e-15 of a moving body
+_MARGIN = 1e-9  # relative, so that rounding in MuJoCo's own diagonalisation does not undo the repair
+_SAID = 1e-6  # relative; smaller changes are the rounding of printed digits
+_SHOWN = 5  # bodies named in a note
+
+
+def _moments(values: NDArray) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)
+
+
+def nearest_physical(inertia: NDArray) -> tuple[NDArray, str | None]:
+    """The nearest inertia about the centre of mass that a rigid body can have, and what was wrong, if anything.
+
+    Principal moments must be positive with A + B >= C: to the nearest such (A, B, C), with the axes kept.
+    """
+    given, axes = np.linalg.eigh(inertia)
+    largest = np.abs(given).max()
+    moments = np.maximum(given, max(_FLOOR, _MARGIN * largest))
+    excess = moments[2] - moments[0] - moments[1]
+    if excess > -_MARGIN * moments[2]:
+        moments += (excess + _MARGIN * moments[2]) / 3 * np.array([1.0, 1.0, -1.0])
+    if np.array_equal(moments, given):
+        return inertia, None
+    if largest == 0:
+        return _FLOOR * np.eye(3), f"is zero, that of a point mass; read as {_FLOOR:g} kg·m² about every axis"
+    repaired = axes @ np.diag(moments) @ axes.T
+    if np.abs(moments - given).max() <= _SAID * largest:
+        return repaired, None
+    law = "moments that are not positive" if given[0] < 0 else "A + B < C"
+    return repaired, (
+        f"is that of no rigid body: principal moments {_moments(given)} kg·m² ({law}); "
+        f"read as the nearest possible, {_moments(moments)}"
+    )
+
+
+def _full(body: mujoco.MjsBody) -> NDArray:
+    """Principal moments that a spec states, ascending."""
+    xx, yy, zz, xy, xz, yz = body.fullinertia
+    if np.isnan(xx):
+        return np.sort(body.inertia)
+    return np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def changed_by_compiler(spec: mujoco.MjSpec, model: mujoco.MjModel) -> list[str]:
+    """Notes on bodies whose stated mass or inertia is not that of the compiled model."""
+    changed = []
+    for body in spec.bodies[1:]:
+        if not (body.explicitinertial and body.name):
+            continue
+        index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, body.name)
+        if index < 0:  # fused into its parent
+            continue
+        mass, moments = model.body_mass[index], np.sort(model.body_inertia[index])
+        if abs(mass - body.mass) > _SAID * abs(body.mass):
+            changed.append(f"'{body.name}' {mass:.4g} kg, not {body.mass:.4g}")
+        elif np.abs(moments - _full(body)).max() > _SAID * np.abs(_full(body)).max():
+            changed.append(f"'{body.name}' ({_moments(moments)}) kg·m², not ({_moments(_full(body))})")
+    if not changed:
+        return []
+    more = f" and {len(changed) - _SHOWN} more bodies" if len(changed) > _SHOWN else ""
+    return [f"the model's <compiler> options change stated inertials: {'; '.join(changed[:_SHOWN])}{more}"]
