@@ -1,3 +1,57 @@
-"""Steelyard: a robot arm weighs itself."""
+"""Steelyard: a robot arm weighs itself.
+
+    import steelyard as sy
+
+    robot = sy.load_robot("panda")
+    tau = sy.inverse_dynamics(robot, q, qd, qdd)
+    base = sy.base_parameters(robot)
+"""
+
+from .dynamics import (
+    coriolis_matrix,
+    energy,
+    forward_dynamics,
+    gravity,
+    inverse_dynamics,
+    jacobian,
+    jacobian_rate,
+    known_torque,
+    mass_matrix,
+    pose,
+    regressor,
+    velocity,
+)
+from .errors import DataError, ModelError, OptionError, SteelyardError
+from .evaluation.model_check import check_model
+from .evaluation.model_compare import compare_models
+from .identification import base_parameters
+from .robot.library import library_names
+from .robot.load import load_robot
+from .robot.robot import Robot
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "DataError",
+    "ModelError",
+    "OptionError",
+    "Robot",
+    "SteelyardError",
+    "base_parameters",
+    "check_model",
+    "compare_models",
+    "coriolis_matrix",
+    "energy",
+    "forward_dynamics",
+    "gravity",
+    "inverse_dynamics",
+    "jacobian",
+    "jacobian_rate",
+    "known_torque",
+    "library_names",
+    "load_robot",
+    "mass_matrix",
+    "pose",
+    "regressor",
+    "velocity",
+]

@@ -19,8 +19,8 @@ import numba
 from numba.core import event
 
 PACKAGE = Path(__file__).parent
-# Below this many samples a second thread costs more than it brings (a hand-over is about 30 µs).
-SAMPLES_WORTH_A_THREAD = 256
+# Below this many samples a second thread costs more than it brings (waking one takes about 100 µs).
+SAMPLES_WORTH_A_THREAD = 1024
 
 
 @cache

@@ -64,11 +64,15 @@ def rates(robot: Robot, name: str, x: ArrayLike, samples: int) -> Array:
     return values
 
 
-def _is_vector(x: object, width: int) -> bool:
-    return type(x) is np.ndarray and x.shape == (width,) and x.dtype == np.float64 and x.flags.c_contiguous
+_FLOAT = np.dtype(np.float64)
 
 
-def is_one_sample(robot: Robot, q: object, *others: object) -> bool:
+def _is_vector(x: object, shape: tuple[int]) -> bool:
+    return type(x) is np.ndarray and x.dtype is _FLOAT and x.shape == shape and x.flags.c_contiguous
+
+
+def is_one_sample(robot: Robot, q: object, qd: object, qdd: object) -> bool:
     """Whether these are vectors that a kernel takes as they are: the short way of control loops."""
+    shape = (robot.n,)
     # A quaternion (nq > n) is looked at first, on the long way.
-    return robot.nq == robot.n and _is_vector(q, robot.nq) and all(_is_vector(x, robot.n) for x in others)
+    return _is_vector(q, shape) and _is_vector(qd, shape) and _is_vector(qdd, shape) and robot.nq == robot.n

@@ -1,0 +1,1 @@
+"""How good is it: checks of models, validation, statistics."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..dynamics import regressor
 from ..errors import DataError
 from ..robot.robot import Robot
-from ..robot.tree import BALL, FREE, HINGE
+from ..robot.states import random_states
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,8 @@ class BaseParameters:
 
 
 def _number(x: float) -> str:
-    return f"{x:.4g}"
+    # Through ten digits first: a tie like 0.050625 must not fall either way with the last bit.
+    return f"{float(f'{x:.10g}'):.4g}"
 
 
 def _combination(first: str, coefficients: Array, names: list[str]) -> str:
@@ -120,22 +121,6 @@ def _combination(first: str, coefficients: Array, names: list[str]) -> str:
         else:
             text += f"{sign}{size}·" + (members[0] if len(members) == 1 else f"({' + '.join(members)})")
     return text
-
-
-def _random_states(robot: Robot, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """States in general position; limits do not matter for what the structure can show."""
-    q = np.empty((count, robot.nq))
-    for joint in robot.joints:
-        width = joint.coordinates.stop - joint.coordinate
-        if joint.kind in (BALL, FREE):
-            values = rng.normal(size=(count, width))
-            values[:, -4:] /= np.linalg.norm(values[:, -4:], axis=1, keepdims=True)
-        elif joint.kind == HINGE:
-            values = rng.uniform(-np.pi, np.pi, size=(count, 1))
-        else:
-            values = rng.uniform(-1.0, 1.0, size=(count, 1))
-        q[:, joint.coordinates] = values
-    return q, 3.0 * rng.normal(size=(count, robot.n)), 10.0 * rng.normal(size=(count, robot.n))
 
 
 def _independent_columns(R: Array) -> tuple[list[int], list[float]]:
@@ -163,7 +148,7 @@ def base_parameters(robot: Robot, rng: np.random.Generator | None = None, states
     rng = np.random.default_rng(20240) if rng is None else rng
     p = robot.layout.size
     count = max(60, 4 * p // robot.n) if states is None else states
-    W = regressor(robot, *_random_states(robot, count, rng)).reshape(-1, p)
+    W = regressor(robot, *random_states(robot, rng, count, within_limits=False)).reshape(-1, p)
     norms = np.linalg.norm(W, axis=0)
     seen = norms > 1e-12 * norms.max(initial=1e-300)
     active = np.flatnonzero(seen)

@@ -63,7 +63,7 @@ def why_unusable(path: Path, root: Path, suffixes: tuple[str, ...] = ()) -> str 
     """What keeps a file from being read, or None."""
     try:
         status = path.stat()
-        inside = path.resolve().is_relative_to(root)
+        inside = path.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError, ValueError):  # a loop of links, a NUL byte in the name
         return "is missing"
     if not inside:
@@ -154,26 +154,39 @@ def _fails_alone(spec: mujoco.MjSpec, asset: Asset) -> str | None:
     return None
 
 
+def _unopened(spec: mujoco.MjSpec, message: str) -> tuple[Asset, str] | None:
+    """The asset whose file MuJoCo could not open, and why."""
+    found = re.search(r"(Error opening file|no decoder found for \w+ file) '([^']*)'", message)
+    if found is None:
+        return None
+    why, file = "is missing" if "opening" in found[1] else "is of an unknown format", found[2]
+    assets = assets_of(spec)
+    exact = [asset for asset in assets if any(file.endswith(name) for name in asset.files)]
+    stripped = [asset for asset in assets if Path(file).name == asset.label]  # where strippath is set
+    return next(((asset, why) for asset in exact + stripped), None)
+
+
+def _unreadable(spec: mujoco.MjSpec, message: str) -> tuple[Asset, str] | None:
+    """The mesh that a compile error is about, and what MuJoCo says of it."""
+    named = re.search(r"Element name '([^']*)'", message)
+    meshes = [asset for asset in assets_of(spec) if asset.kind == "mesh"]
+    suspects = [asset for asset in meshes if named and asset.name == named[1]]
+    for asset in suspects or (meshes if "mesh" in message.lower() else []):
+        reason = _fails_alone(spec, asset)
+        if reason is not None:
+            words = re.sub(r"Error:|\w+_decoder:|'[^']*/[^']*'|\bin \w+ file\b", "", reason.split("\n")[0])
+            return asset, f"cannot be read ({' '.join(words.split())})"
+    return None
+
+
 def mender(spec: mujoco.MjSpec, where: str, left_out: list[LeftOut]) -> Callable[[str], bool]:
     """A function that leaves out the asset that a compile error is about, and says whether there was one."""
 
     def mend(message: str) -> bool:
-        unopened = re.search(r"(?:Error opening file|no decoder found for \w+ file) '([^']*)'", message)
-        named = re.search(r"Element name '([^']*)'", message)
-        if unopened:
-            why = "is missing" if "opening" in unopened[0] else "is of an unknown format"
-            found = [a for a in assets_of(spec) if any(unopened[1].endswith(file) for file in a.files)]
-            found = found or [a for a in assets_of(spec) if Path(unopened[1]).name == a.label]  # strippath
-        else:
-            found = [a for a in assets_of(spec) if a.kind == "mesh" and named and a.name == named[1]]
-            reason = _fails_alone(spec, found[0]) if found else None
-            if reason is None:
-                return False
-            words = re.sub(r"Error:|\w+_decoder:|'[^']*/[^']*'|\bin \w+ file\b", "", reason.split("\n")[0])
-            why = f"cannot be read ({' '.join(words.split())})"
-        if found:
-            left_out.append(leave_out(spec, found[0], why, where))
-        return bool(found)
+        culprit = _unopened(spec, message) or _unreadable(spec, message)
+        if culprit is not None:
+            left_out.append(leave_out(spec, *culprit, where))
+        return culprit is not None
 
     return mend
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 
-MAX_BODIES = 2000  # a chain of 1,000 takes MuJoCo 1.5 s, one of 5,000 more than a minute
+MAX_BODIES = 1000  # a chain of so many takes MuJoCo 1.5 s, one of 5,000 more than a minute
 LONGEST = 300  # characters of MuJoCo's own words in one of our sentences
 
 # What MuJoCo says (as a pattern), what we say; {it} is the element it names
@@ -127,8 +127,8 @@ def refuse_not_finite(model: mujoco.MjModel, where: str) -> None:
                 index = int(bad[0, 0])
                 if word == "dof":
                     index, kind = int(model.dof_jntid[index]), mujoco.mjtObj.mjOBJ_JOINT
-                what = field.split("_")[1]
-                raise ModelError(f"{where}: {name_of(model, kind, index, word)} has a {what} that is not finite")
+                it, what = name_of(model, kind, index, word), field.split("_")[1]
+                raise ModelError(f"{where}: {it}: its {what} is not finite; correct it")
     if not (np.isfinite(model.opt.gravity).all() and np.isfinite(model.qpos0).all()):
         raise ModelError(f"{where}: gravity or a joint's reference position is not finite")
 
@@ -161,7 +161,12 @@ def float_the_base(spec: mujoco.MjSpec, where: str) -> list[str]:
         raise ModelError(f"{where}: floating_base needs exactly one root body, and there are {len(roots)}: {names}")
     if roots[0].joints:
         raise ModelError(f"{where}: floating_base, but root body {names} hangs on joint '{roots[0].joints[0].name}'")
-    taken = {joint.name for joint in spec.joints}
-    name = next(n for n in ("floating_base", "floating_base_joint", *map(str, range(len(taken) + 1))) if n not in taken)
+    name, taken = "floating_base", {joint.name for joint in spec.joints}
+    while name in taken:
+        name += "_"
     roots[0].add_freejoint(name=name, align=mujoco.mjtAlignFree.mjALIGNFREE_FALSE)
-    return [f"root body {names} floats: free joint '{name}' added"]
+    keys = list(spec.keys)
+    for key in keys:  # of a length that no longer fits
+        spec.delete(key)
+    gone = f", {len(keys)} keyframes of the fixed base left out" if keys else ""
+    return [f"root body {names} floats: free joint '{name}' added{gone}"]

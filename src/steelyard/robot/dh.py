@@ -20,16 +20,15 @@ adds. `inertia` is about the centre of mass in the axes of the frame: three prin
 """
 
 import math
-import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
-from ..errors import ModelError, unknown_name
+from ..errors import ModelError
+from .dh_table import mapping, number_of, numbers, parse_dh, shown, text_of
 from .inertials import nearest_physical
 from .parameters import INERTIAL
 
@@ -37,83 +36,14 @@ from .parameters import INERTIAL
 PLACEHOLDER_MASS = 1.0  # kg
 PLACEHOLDER_RADIUS = 0.05  # m
 
-MAX_CHARACTERS = 256 * 1024
 MAX_JOINTS = 200
 CONVENTIONS = ("standard", "modified")
-_TOP = ("name", "convention", "unit", "gravity", "base", "tool", "joints")
 _POSE = ("pos", "rpy")
 _NUMBERS = ("a", "alpha", "d", "theta")
 _PHYSICS = ("armature", "damping", "coulomb")
 _LIMITS = ("velocity", "torque")
 _JOINT = ("name", "link", "type", *_NUMBERS, "range", *_LIMITS, "mass", "com", "inertia", *_PHYSICS)
 _MOMENTS = INERTIAL[4:]
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_PI = re.compile(r"(?P<sign>[+-]?)\s*(?:(?P<factor>\d+\.?\d*|\.\d+)\s*\*?\s*)?pi(?:\s*/\s*(?P<divisor>\d+\.?\d*))?")
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML that does not let a second key of the same name win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                problem = f"'{key.value[:60]}' is given twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _shown(value: object) -> str:
-    """A value in an error: never long, never recursive."""
-    if isinstance(value, str):
-        return f"'{value[:60]}'"
-    if isinstance(value, bool | float | None) or (isinstance(value, int) and value.bit_length() < 200):
-        return "nothing" if value is None else str(value)
-    return f"a {type(value).__name__}"
-
-
-def _number(value: object, what: str, angle_in: str | None = None) -> float:
-    """A finite number; text like '-pi/2' too, where it is an angle in radians."""
-    number = math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-    elif isinstance(value, str) and _PLAIN.fullmatch(value.strip()):
-        number = float(value)  # YAML takes 1e-3 for text
-    elif isinstance(value, str) and angle_in and (match := _PI.fullmatch(value.strip())):
-        if angle_in == "deg":
-            raise ModelError(f"{what} is '{value}', with pi, but unit is deg; write degrees, or leave unit out")
-        sign, factor, divisor = match["sign"], float(match["factor"] or 1), float(match["divisor"] or 1)
-        number = (-1 if sign == "-" else 1) * factor * math.pi / divisor if divisor else math.nan
-    if not math.isfinite(number):
-        also = ", or an angle like -pi/2" if angle_in == "rad" else ""
-        raise ModelError(f"{what} is {_shown(value)}; give a finite number{also}")
-    return math.radians(number) if angle_in == "deg" else number
-
-
-def _numbers(value: object, count: int, what: str, angle_in: str | None = None) -> list[float]:
-    if not isinstance(value, list) or len(value) != count:
-        raise ModelError(f"{what} is {_shown(value)}; give {count} numbers in brackets")
-    return [_number(item, f"{what}[{k}]", angle_in) for k, item in enumerate(value)]
-
-
-def _mapping(value: object, valid: tuple[str, ...], what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ModelError(f"{what} is {_shown(value)}; give a mapping of {', '.join(valid)}")
-    for key in value:
-        if key not in valid:
-            name = key if isinstance(key, str) else _shown(key)
-            raise ModelError(f"{what}: {unknown_name('key', name[:60], valid)}")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ModelError(f"{what} is {_shown(value)}; give a name (in quotes where YAML takes it for something else)")
-    return value
 
 
 def _rotation(axis: int, angle: float) -> NDArray:
@@ -137,23 +67,23 @@ def _quaternion(matrix: NDArray) -> NDArray:
 
 
 def _pose(table: Mapping, key: str, unit: str, where: str) -> NDArray:
-    given = _mapping(table.get(key, {}), _POSE, f"{where}: {key}")
-    x, y, z = _numbers(given.get("pos", [0, 0, 0]), 3, f"{where}: {key}.pos")
-    roll, pitch, yaw = _numbers(given.get("rpy", [0, 0, 0]), 3, f"{where}: {key}.rpy", unit)
+    given = mapping(table.get(key, {}), _POSE, f"{where}: {key}")
+    x, y, z = numbers(given.get("pos", [0, 0, 0]), 3, f"{where}: {key}.pos")
+    roll, pitch, yaw = numbers(given.get("rpy", [0, 0, 0]), 3, f"{where}: {key}.rpy", unit)
     return _translation(x, y, z) @ _rotation(2, yaw) @ _rotation(1, pitch) @ _rotation(0, roll)
 
 
 def _inertia(value: object, what: str) -> NDArray:
     if isinstance(value, dict):
-        given = _mapping(value, _MOMENTS, what)
-        six = [_number(given.get(name, 0.0), f"{what}.{name}") for name in _MOMENTS]
+        given = mapping(value, _MOMENTS, what)
+        six = [number_of(given.get(name, 0.0), f"{what}.{name}") for name in _MOMENTS]
         for name in ("Ixx", "Iyy", "Izz"):
             if name not in given:
                 raise ModelError(f"{what} has no {name}; give Ixx, Iyy and Izz")
     elif isinstance(value, list) and len(value) == 3:
-        return np.diag(_numbers(value, 3, what))
+        return np.diag(numbers(value, 3, what))
     else:
-        six = _numbers(value, 6, what)
+        six = numbers(value, 6, what)
     xx, xy, xz, yy, yz, zz = six
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
@@ -162,12 +92,13 @@ def _weigh(body: mujoco.MjsBody, row: Mapping, what: str, notes: list[str]) -> l
     """Give the body its inertial; the names of what had to be made up."""
     made_up = [key for key in ("mass", "com", "inertia") if key not in row]
     if "mass" in made_up and len(made_up) < 3:
-        raise ModelError(f"{what} has {' and '.join({'com', 'inertia'} - set(made_up))} but no mass; give its mass")
-    mass = _number(row.get("mass", PLACEHOLDER_MASS), f"{what}: mass")
+        has = " and ".join(key for key in ("com", "inertia") if key in row)
+        raise ModelError(f"{what} has {has} but no mass; give its mass")
+    mass = number_of(row.get("mass", PLACEHOLDER_MASS), f"{what}: mass")
     if mass < 0:
         raise ModelError(f"{what}: mass is {mass:g} kg; a mass is not negative")
     body.mass, body.explicitinertial = mass, True
-    body.ipos = _numbers(row.get("com", [0, 0, 0]), 3, f"{what}: com")
+    body.ipos = numbers(row.get("com", [0, 0, 0]), 3, f"{what}: com")
     sphere = 0.4 * mass * PLACEHOLDER_RADIUS**2 * np.eye(3)
     inertia, wrong = nearest_physical(_inertia(row["inertia"], f"{what}: inertia") if "inertia" in row else sphere)
     if wrong and mass > 0:
@@ -189,9 +120,7 @@ def _placement(convention: str, alpha: float, a: float, theta: float, d: float) 
 def _kind(row: Mapping, what: str) -> str:
     kind = row.get("type", "revolute")
     if kind not in ("revolute", "prismatic"):
-        raise ModelError(
-            f"{what}: {unknown_name('joint type', str(_shown(kind)).strip(chr(39)), ('revolute', 'prismatic'))}"
-        )
+        raise ModelError(f"{what}: type is {shown(kind)}; give revolute or prismatic")
     return kind
 
 
@@ -200,8 +129,8 @@ def _add_row(parent: mujoco.MjsBody, row: Mapping, name: str, convention: str, u
     for key in ("a", "alpha", "d" if kind == "revolute" else "theta"):
         if key not in row:
             raise ModelError(f"{what} has no {key}; give it, 0 where it is zero")
-    a, d = (_number(row.get(key, 0), f"{what}: {key}") for key in ("a", "d"))
-    alpha, theta = (_number(row.get(key, 0), f"{what}: {key}", unit) for key in ("alpha", "theta"))
+    a, d = (number_of(row.get(key, 0), f"{what}: {key}") for key in ("a", "d"))
+    alpha, theta = (number_of(row.get(key, 0), f"{what}: {key}", unit) for key in ("alpha", "theta"))
     pose, point, axis = _placement(convention, alpha, a, theta, d)
     body = parent.add_body(name=row["link"], pos=pose[:3, 3], quat=_quaternion(pose))
     revolute = kind == "revolute"
@@ -212,11 +141,11 @@ def _add_row(parent: mujoco.MjsBody, row: Mapping, name: str, convention: str, u
         axis=axis,
     )
     if "range" in row:
-        low, high = _numbers(row["range"], 2, f"{what}: range", unit if revolute else None)
+        low, high = numbers(row["range"], 2, f"{what}: range", unit if revolute else None)
         if not low < high:
             raise ModelError(f"{what}: range is from {low:g} to {high:g}; the lower limit comes first")
         joint.range, joint.limited = [low, high], mujoco.mjtLimited.mjLIMITED_TRUE
-    physics = {key: _number(row.get(key, 0), f"{what}: {key}") for key in _PHYSICS}
+    physics = {key: number_of(row.get(key, 0), f"{what}: {key}") for key in _PHYSICS}
     for key, value in physics.items():
         if value < 0:
             raise ModelError(f"{what}: {key} is {value:g}; it is not negative")
@@ -231,7 +160,9 @@ def _add_row(parent: mujoco.MjsBody, row: Mapping, name: str, convention: str, u
 def _limits(row: Mapping, unit: str, what: str) -> dict[str, float]:
     angle = unit if _kind(row, what) == "revolute" else None
     found = {
-        key: _number(row[key], f"{what}: {key}", angle if key == "velocity" else None) for key in _LIMITS if key in row
+        key: number_of(row[key], f"{what}: {key}", angle if key == "velocity" else None)
+        for key in _LIMITS
+        if key in row
     }
     for key, value in found.items():
         if value <= 0:
@@ -246,9 +177,9 @@ def _rows(table: Mapping, where: str) -> list[tuple[str, str, dict[str, Any]]]:
         raise ModelError(f"{where}: joints must be a list of 1 to {MAX_JOINTS} rows of a DH table")
     rows = []
     for k, given in enumerate(joints, start=1):
-        row = dict(_mapping(given, _JOINT, f"{where}: joint {k}"))
-        name = _text(row.get("name", f"joint{k}"), f"{where}: joint {k}: name")
-        row["link"] = _text(row.get("link", f"link{k}"), f"{where}: joint {k}: link")
+        row = dict(mapping(given, _JOINT, f"{where}: joint {k}"))
+        name = text_of(row.get("name", f"joint{k}"), f"{where}: joint {k}: name")
+        row["link"] = text_of(row.get("link", f"link{k}"), f"{where}: joint {k}: link")
         rows.append((name, f"{where}: joint {k} ('{name}')", row))
     for what, names in (
         ("joint", [name for name, _, _ in rows]),
@@ -263,7 +194,7 @@ def _rows(table: Mapping, where: str) -> list[tuple[str, str, dict[str, Any]]]:
 def _choice(table: Mapping, key: str, valid: tuple[str, ...], where: str, otherwise: str | None = None) -> str:
     value = table.get(key, otherwise)
     if value not in valid:
-        raise ModelError(f"{where}: {key} is {_shown(value)}; give {' or '.join(valid)}")
+        raise ModelError(f"{where}: {key} is {shown(value)}; give {' or '.join(valid)}")
     return str(value)
 
 
@@ -286,42 +217,6 @@ def _placeholder_notes(made_up: dict[str, list[str]]) -> list[str]:
     return notes
 
 
-def parse_dh(text: str, where: str) -> dict[str, Any]:
-    """The table in a YAML text, its keys checked at the top only."""
-    if len(text) > MAX_CHARACTERS:
-        raise ModelError(f"{where}: {len(text)} characters, at most {MAX_CHARACTERS} in a DH table")
-    try:
-        table = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        what = getattr(error, "problem", None) or " ".join(str(error).split())[:200]
-        raise ModelError(f"{where}{line}: not YAML: {what}") from None
-    except RecursionError:
-        raise ModelError(f"{where}: nested too deeply for a DH table") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # PyYAML passes on what int() or datetime() say to an odd scalar
-        raise ModelError(f"{where}: a value cannot be read: {str(error)[:200]}") from None
-    if not isinstance(table, dict) or "joints" not in table:
-        raise ModelError(f"{where} is not a DH table: it has no 'joints'; for other models give an MJCF or URDF file")
-    return _mapping(table, _TOP, where)
-
-
-def plain(value: object, where: str, depth: int = 0) -> Any:
-    """A mapping from Python as YAML would have given it."""
-    if depth > 6:
-        raise ModelError(f"{where}: nested too deeply for a DH table")
-    if isinstance(value, Mapping):
-        return {key: plain(item, where, depth + 1) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(item, where, depth + 1) for item in value]
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise ModelError(f"{where}: a {type(value).__name__} has no place in a DH table; give numbers, texts and lists")
-
-
 def dh_limits(text: str) -> dict[str, dict[str, float]]:
     """The limits of velocity and torque that a DH table states for its joints."""
     table = parse_dh(text, "DH table")
@@ -336,8 +231,8 @@ def read_dh(table: Mapping[str, Any], where: str, notes: list[str]) -> mujoco.Mj
     unit = _choice(table, "unit", ("rad", "deg"), where, "rad")
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
-    spec.modelname = _text(table.get("name", "robot"), f"{where}: name")
-    spec.option.gravity = _numbers(table.get("gravity", [0, 0, -9.81]), 3, f"{where}: gravity")
+    spec.modelname = text_of(table.get("name", "robot"), f"{where}: name")
+    spec.option.gravity = numbers(table.get("gravity", [0, 0, -9.81]), 3, f"{where}: gravity")
     base = _pose(table, "base", unit, where)
     body = spec.worldbody.add_body(name="base", pos=base[:3, 3], quat=_quaternion(base))
     made_up = {}

@@ -49,19 +49,19 @@ def _full(body: mujoco.MjsBody) -> NDArray:
 
 def changed_by_compiler(spec: mujoco.MjSpec, model: mujoco.MjModel) -> list[str]:
     """Notes on bodies whose stated mass or inertia is not that of the compiled model."""
-    changed = []
+    changed: list[str] = []
+    if spec.compiler.fusestatic:  # a body that swallows its children has changed by intention
+        return changed
     for body in spec.bodies[1:]:
         if not (body.explicitinertial and body.name):
             continue
         index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, body.name)
-        if index < 0:  # fused into its parent
-            continue
         mass, moments = model.body_mass[index], np.sort(model.body_inertia[index])
         if abs(mass - body.mass) > _SAID * abs(body.mass):
             changed.append(f"'{body.name}' {mass:.4g} kg, not {body.mass:.4g}")
         elif np.abs(moments - _full(body)).max() > _SAID * np.abs(_full(body)).max():
             changed.append(f"'{body.name}' ({_moments(moments)}) kg·m², not ({_moments(_full(body))})")
     if not changed:
-        return []
+        return changed
     more = f" and {len(changed) - _SHOWN} more bodies" if len(changed) > _SHOWN else ""
-    return [f"the model's <compiler> options change stated inertials: {'; '.join(changed[:_SHOWN])}{more}"]
+    return [f"the model's own options change stated inertials on compiling: {'; '.join(changed[:_SHOWN])}{more}"]

@@ -13,10 +13,9 @@ from .parameters import ALWAYS, FRICTION, JOINT_PROPERTIES, ParameterLayout, sel
 from .reader import Reading, body_names, joint_names, read_tree
 from .robot import Array, Joint, Limits, Robot, frozen
 from .sidecar import Sidecar, read_sidecar
-from .sources import Source, read_source
+from .sources import Source, read_source, stated_limits
 from .tree import FREE, HINGE, SLIDE
 from .uncarried import uncarried
-from .urdf import urdf_limits
 
 Lock = Iterable[str] | Mapping[str, float]
 
@@ -37,7 +36,8 @@ def _locks(lock: Lock | None, sidecar: Sidecar) -> dict[str, float | None]:
         return dict(sidecar.lock)
     if isinstance(lock, str):
         raise ModelError(f"lock is a list of joints, or a mapping joint → position; give lock=['{lock}']")
-    return dict(lock) if isinstance(lock, Mapping) else dict.fromkeys(lock)
+    given: dict[str, float | None] = dict(lock) if isinstance(lock, Mapping) else dict.fromkeys(lock)
+    return {**sidecar.lock, **given} if given else {}
 
 
 def _gravity(model: mujoco.MjModel, gravity: ArrayLike | None, mounting: ArrayLike | None) -> Array:
@@ -89,10 +89,10 @@ def _limits(source: Source, sidecar: Sidecar, reading: Reading) -> Limits:
         stated = sidecar.limits.get(joint.name)
         if stated is not None and stated.position is not None and joint.kind in (HINGE, SLIDE):
             lower[joint.dof], upper[joint.dof] = stated.position
-    from_urdf = urdf_limits(source.text) if source.kind == "urdf" and source.text else {}
+    in_file = stated_limits(source)
 
-    def stated_limits(key: str) -> dict[str, float]:
-        out = {name: limits[key] for name, limits in from_urdf.items() if key in limits}
+    def by_joint(key: str) -> dict[str, float]:
+        out = {name: limits[key] for name, limits in in_file.items() if key in limits}
         if key == "torque":
             out |= _actuator_torque(model)
         return out | {
@@ -100,7 +100,7 @@ def _limits(source: Source, sidecar: Sidecar, reading: Reading) -> Limits:
         }
 
     keys = ("velocity", "acceleration", "torque", "torque_rate")
-    arrays = (frozen(_per_dof(reading.joints, n, stated_limits(key), np.inf)) for key in keys)
+    arrays = (frozen(_per_dof(reading.joints, n, by_joint(key), np.inf)) for key in keys)
     return Limits(frozen(lower), frozen(upper), *arrays)
 
 
@@ -156,9 +156,10 @@ def load_robot(
 ) -> Robot:
     """Read a robot: a library name, an MJCF or URDF file, a DH table (YAML), an MjSpec or an MjModel.
 
-    `bodies` are identified (default: all that move and have mass), joints in `lock` are held (a list: where the model
-    draws them; a mapping: at its values), `friction` adds columns ("coulomb", "offset"). `gravity` is in the axes of
-    the base; `mounting` is the rotation of a tilted base, from its axes to those of the world.
+    `bodies` are identified (default: all that move and have mass), joints in `lock` are held besides those that the
+    sidecar holds (a list: where the model draws them; a mapping: at its values; empty: none at all), `friction` adds
+    columns ("coulomb", "offset"). `gravity` is in the axes of the base; `mounting` is the rotation of a tilted base,
+    from its axes to those of the world.
     """
     source = read_source(_resolve(model), floating_base=floating_base)
     sidecar = read_sidecar(source.path) if source.path is not None else Sidecar()

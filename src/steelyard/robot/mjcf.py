@@ -20,6 +20,8 @@ _LARGEST = {
     "size": (("nkey",), 100_000),
 }
 _LARGEST_USER = 100_000  # numbers of user data an element
+# Free text; elsewhere a "%" is refused: MuJoCo 4.0 prints the name of an unknown class as a format, and dies of "%n"
+_FREE_TEXT = ("file", "data", "value", "model")
 _MAX_FILES = 1000
 
 
@@ -59,10 +61,11 @@ def _refuse_excess(element: Element, times: float, where: str) -> float:
     return repeated if element.tag == "replicate" else times
 
 
-def _locate(element: Element, document: _Document, root: Path) -> Path:
+def _locate(element: Element, document: _Document, root: Path, directories: tuple[str, ...] = ("",)) -> Path:
     """The file an element refers to, in the folders and the order in which MuJoCo looks for it."""
     where, file = f"{document.path}, line {element.line}", element.get("file")
-    candidates = [folder / file for folder in (document.main, document.path.parent)]
+    folders = (document.main, document.path.parent)
+    candidates = [folder / directory / file for directory in directories for folder in folders]
     reasons = [why_unusable(path, root) for path in candidates]
     for reason in reasons:
         if reason not in (None, "is missing"):
@@ -80,6 +83,11 @@ def _walk(root: Element, depth: int, times: float, where: str) -> Iterator[tuple
     stack = [(root, depth, times)]
     while stack:
         element, depth, times = stack.pop()
+        for name, value in element.attributes.items():
+            if "%" in value and not name.startswith(_FREE_TEXT):
+                raise ModelError(f"{where}, line {element.line}: '%' in {name}='{value[:60]}'; use another character")
+            if "nan" in value.casefold().split()[1:] or value.casefold().startswith("nan "):
+                raise ModelError(f"{where}, line {element.line}: a nan in {name}='{value[:60]}'; give finite numbers")
         times = _refuse_excess(element, times, where)
         yield element, depth, times
         stack += [(child, depth + 1, times) for child in element.children]
@@ -98,8 +106,9 @@ def _survey(path: Path, text: str) -> list[Path]:
         for element, depth, times in _walk(tree, document.depth, document.times, str(document.path)):
             # MuJoCo compares "include" without regard to case, the other tags with
             included, attached = element.tag.casefold() == "include", element.tag == "model" and "file" in element
-            if element.tag == "flexcomp" and "file" in element:
-                _locate(element, document, root)
+            if element.tag == "flexcomp" and "file" in element:  # read while parsing, so not among the assets
+                compilers = [c for c in tree.children if c.tag == "compiler"]
+                _locate(element, document, root, ("", *(c.get("meshdir") or c.get("assetdir") for c in compilers)))
             if not included and not attached:
                 continue
             found = _locate(element, document, root).resolve()

@@ -30,11 +30,11 @@ def _add_joint(model: mujoco.MjModel, j: int, body: mujoco.MjsBody, notes: list[
     kind, name = int(model.jnt_type[j]), _name(model, mujoco.mjtObj.mjOBJ_JOINT, j)
     dof, q = int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j])
     width = {int(_FREE): 6, int(_BALL): 3}.get(kind, 1)
-    for field in ("armature", "damping", "frictionloss"):
-        if np.ptp(getattr(model, f"dof_{field}")[dof : dof + width]) > 0:
-            notes.append(
-                f"joint '{name or j}': its {field} differs between its axes; that of the first is kept for all"
-            )
+    per_dof = ("armature", "damping", "frictionloss")
+    uneven = [field for field in per_dof if np.ptp(getattr(model, f"dof_{field}")[dof : dof + width]) > 0]
+    if uneven:
+        which = f"'{name}'" if name else f"number {j}"
+        notes.append(f"joint {which}: {', '.join(uneven)} differs between its axes; that of the first is kept for all")
     joint = body.add_joint(
         name=name,
         type=mujoco.mjtJoint(kind),

@@ -11,7 +11,8 @@ import yaml
 from ..errors import ModelError
 from .assets import LeftOut, mender, notes_on
 from .compiling import compile_spec, float_the_base, mujoco_speaks, refuse_loops, refuse_not_finite
-from .dh import dh_limits, parse_dh, plain, read_dh
+from .dh import dh_limits, read_dh
+from .dh_table import parse_dh, plain
 from .inertials import changed_by_compiler
 from .mjcf import read_mjcf
 from .rebuilding import rebuild_spec
@@ -118,7 +119,7 @@ def _draft(model: object, notes: list[str], left_out: list[LeftOut]) -> _Draft:
     if isinstance(model, Mapping):
         return _from_mapping(model, notes)
     raise ModelError(
-        f"a {type(model).__name__} is not a robot model; give the path of an MJCF, URDF or DH file, "
+        f"an object of type {type(model).__name__} is not a robot model; give the path of an MJCF, URDF or DH file, "
         "an mujoco.MjSpec, an mujoco.MjModel, or a DH table as a mapping"
     )
 

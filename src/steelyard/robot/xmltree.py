@@ -83,7 +83,7 @@ class _Builder(handler.ContentHandler):
         self.open.pop()
 
 
-def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
+def read_text(path: Path) -> str:
     """The text of a regular UTF-8 file of bounded size."""
     try:
         mode = os.stat(path).st_mode
@@ -92,14 +92,14 @@ def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
         if not stat.S_ISREG(mode):  # a pipe or a device never ends
             raise ModelError(f"{path} is not a regular file; give a model file")
         with open(path, "rb") as file:
-            data = file.read(max_bytes + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ModelError(f"no such file: {path}") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{str(path)[:200]!r} cannot be read: {reason}") from None
-    if len(data) > max_bytes:
-        raise ModelError(f"{path} is larger than {max_bytes / 2**20:.3g} MiB; is this a robot model?")
+    if len(data) > MAX_BYTES:
+        raise ModelError(f"{path} is larger than {MAX_BYTES / 2**20:.3g} MiB; is this a robot model?")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

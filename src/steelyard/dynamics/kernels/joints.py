@@ -18,20 +18,20 @@ def sign(x):
 
 
 @kernel
-def joint_basis(prop, qd, qdd, t, tile, s, column):
+def joint_basis(prop, qd, qdd, t, Y, column):
     """What a joint property multiplies at sample t, into the diagonal of its block of the regressor."""
     if prop == ARMATURE:
         for k in range(qd.shape[1]):
-            tile[s, k, column + k] = qdd[t, k]
+            Y[t, k, column + k] = qdd[t, k]
     elif prop == DAMPING:
         for k in range(qd.shape[1]):
-            tile[s, k, column + k] = qd[t, k]
+            Y[t, k, column + k] = qd[t, k]
     elif prop == COULOMB:
         for k in range(qd.shape[1]):
-            tile[s, k, column + k] = sign(qd[t, k])
+            Y[t, k, column + k] = sign(qd[t, k])
     else:
         for k in range(qd.shape[1]):
-            tile[s, k, column + k] = 1.0
+            Y[t, k, column + k] = 1.0
 
 
 @kernel

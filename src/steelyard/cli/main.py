@@ -1,0 +1,60 @@
+"""The command `steelyard`: exit code 0 fine, 2 the user's input, 1 ours."""
+
+import os
+import sys
+
+import typer
+
+from ..errors import SteelyardError
+from . import models
+
+app = typer.Typer(
+    name="steelyard",
+    help="Identify the true dynamics of a robot: masses, centres of mass, inertias, rotor inertia, friction.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+models.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from .. import __version__
+
+        print(f"steelyard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Say nothing but the result."),
+) -> None:
+    if quiet:
+        os.environ["STEELYARD_QUIET"] = "1"
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is one sentence, what we broke says where to look."""
+    try:
+        app()
+    except SteelyardError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except BrokenPipeError:
+        # The reader of our output has seen enough (`| head`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+    except Exception as error:
+        if os.environ.get("STEELYARD_DEBUG"):
+            raise
+        print(
+            f"internal error: {type(error).__name__}: {error}\nThis is a fault in Steelyard, not in your input; "
+            "set STEELYARD_DEBUG=1 to see where it happened.",
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None

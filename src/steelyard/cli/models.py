@@ -1,0 +1,272 @@
+"""Commands that look at models: robots, info, check, compare."""
+
+from typing import Any
+
+import numpy as np
+import typer
+
+from ..evaluation.model_check import ModelCheck, check_model
+from ..evaluation.model_compare import ModelComparison, compare_models
+from ..identification import BaseParameters, base_parameters
+from ..robot.inertia import mass_com_inertia, principal_inertia
+from ..robot.library import library_names, library_path
+from ..robot.load import load_robot
+from ..robot.robot import Robot
+from ..robot.sidecar import read_sidecar
+from .options import AsJson, Bodies, FloatingBase, Friction, Gravity, Lock, Model, Mounting, Seed, States, robot_from
+from .output import console, number, print_json, table
+
+
+def robots(as_json: AsJson = False) -> None:
+    """List the robots of the library.
+
+    Example: `steelyard robots`
+    """
+    rows = []
+    for name in library_names():
+        robot = load_robot(name)
+        rows.append(
+            {
+                "name": name,
+                "joints": robot.n,
+                "bodies": len(robot.layout.bodies),
+                "parameters": robot.layout.size,
+                "description": read_sidecar(library_path(name)).description or "",
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    listing = table(None, "name", "joints", "bodies", "parameters", "description", right=("joints", "bodies", "parameters"))
+    for row in rows:
+        listing.add_row(*(str(value) for value in row.values()))
+    console().print(listing)
+
+
+def _facts(robot: Robot, base: BaseParameters) -> dict[str, Any]:
+    limits = robot.limits
+    mass, com, _ = mass_com_inertia(robot.body_parameters)
+    moments, _ = principal_inertia(robot.body_parameters)
+    joints = {joint.dof + k: joint for joint in robot.joints for k in range(joint.dofs.stop - joint.dof)}
+    counts = {"inertial": 10 * len(robot.layout.bodies), **dict.fromkeys(robot.layout.properties, robot.n)}
+    return {
+        "name": robot.name,
+        "degrees_of_freedom": robot.n,
+        "positions": robot.nq,
+        "gravity": robot.gravity,
+        "bodies": [
+            {
+                "name": name,
+                "identified": name in robot.layout.bodies,
+                "mass": mass[k],
+                "com": com[k],
+                "principal_inertia": moments[k],
+            }
+            for k, name in enumerate(robot.bodies)
+        ],
+        "joints": [
+            {
+                "name": robot.dof_names[k],
+                "kind": joints[k].kind_name,
+                "body": joints[k].body,
+                "range": [limits.lower[k], limits.upper[k]],
+                "velocity": limits.velocity[k],
+                "acceleration": limits.acceleration[k],
+                "torque": limits.torque[k],
+                "armature": robot.joint_parameters[k, 0],
+                "damping": robot.joint_parameters[k, 1],
+                "coulomb": robot.joint_parameters[k, 2],
+            }
+            for k in range(robot.n)
+        ],
+        "parameters": {**counts, "total": robot.layout.size},
+        "base_parameters": {
+            "rank": base.rank,
+            "clear_gap": base.has_clear_gap,
+            "names": base.names,
+            "without_effect": [robot.parameter_names[k] for k in base.without_effect],
+            "regrouped": [robot.parameter_names[k] for k in base.regrouped],
+        },
+        "notes": robot.notes,
+    }
+
+
+def _print_facts(facts: dict[str, Any], all_names: bool) -> None:
+    out = console()
+    gravity = ", ".join(number(x) for x in facts["gravity"])
+    out.print(f"[bold]{facts['name']}[/bold]  {facts['degrees_of_freedom']} degrees of freedom, gravity ({gravity}) m/s²\n")
+    bodies = table(
+        "Bodies", "body", "mass kg", "centre of mass m", "principal inertia kg·m²", "identified", right=("mass kg",)
+    )
+    for body in facts["bodies"]:
+        com, moments = (" ".join(number(x) for x in body[key]) for key in ("com", "principal_inertia"))
+        bodies.add_row(body["name"], number(body["mass"]), com, moments, "yes" if body["identified"] else "no")
+    out.print(bodies)
+    keys = ("velocity", "acceleration", "torque", "armature", "damping", "coulomb")
+    joints = table("\nJoints (SI units)", "joint", "kind", "moves", "range", *keys, right=keys)
+    for joint in facts["joints"]:
+        reach = f"{number(joint['range'][0])} … {number(joint['range'][1])}"
+        joints.add_row(joint["name"], joint["kind"], joint["body"], reach, *(number(joint[key]) for key in keys))
+    out.print(joints)
+    counts, base = dict(facts["parameters"]), facts["base_parameters"]
+    total = counts.pop("total")
+    out.print(f"\n{total} parameters: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
+    doubt = "" if base["clear_gap"] else " (the rank is in doubt: no clear gap between what counts and what does not)"
+    out.print(
+        f"{base['rank']} base parameters{doubt}; {len(base['regrouped'])} parameters act only through them, "
+        f"{len(base['without_effect'])} have no effect on any torque"
+    )
+    if all_names:
+        for name in base["names"]:
+            out.print(f"  {name}", soft_wrap=True)
+        if base["without_effect"]:
+            out.print("Without effect: " + ", ".join(base["without_effect"]), soft_wrap=True)
+    else:
+        out.print("  (`--base` lists them)")
+    for note in facts["notes"]:
+        out.print(f"note: {note}", soft_wrap=True)
+
+
+def info(
+    model: Model,
+    base: bool = typer.Option(False, "--base", help="List the base parameters."),
+    lock: Lock = None,
+    bodies: Bodies = None,
+    friction: Friction = None,
+    gravity: Gravity = None,
+    mounting: Mounting = None,
+    floating_base: FloatingBase = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show bodies, joints, limits, parameter counts and base parameters of a model.
+
+    Example: `steelyard info panda --friction coulomb,offset --base`
+    """
+    robot = robot_from(model, lock, bodies, friction, gravity, mounting, floating_base)
+    facts = _facts(robot, base_parameters(robot))
+    if as_json:
+        print_json(facts)
+    else:
+        _print_facts(facts, base)
+
+
+def _print_check(result: ModelCheck) -> None:
+    out = console()
+    listing = table(
+        f"{result.robot}: {result.states} random states", "", "claim", "largest error", "limit", right=("largest error", "limit")
+    )
+    for check in result.checks:
+        mark = "[green]ok[/green]" if check.holds else "[red]FAILS[/red]"
+        listing.add_row(mark, check.claim, f"{check.error:.1e}", f"{check.limit:.0e}" if check.limit else "0")
+    out.print(listing)
+    for invalid in result.invalid:
+        out.print(f"warning: {invalid}", soft_wrap=True)
+    for note in result.notes:
+        out.print(f"note: {note}", soft_wrap=True)
+    out.print("The dynamics of this model are right." if result.holds else "[red]The dynamics of this model are wrong.[/red]")
+
+
+def check(
+    model: Model,
+    lock: Lock = None,
+    bodies: Bodies = None,
+    friction: Friction = None,
+    gravity: Gravity = None,
+    mounting: Mounting = None,
+    floating_base: FloatingBase = False,
+    states: States = 200,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare our dynamics of a model with MuJoCo's and with the laws of mechanics, at random states.
+
+    Example: `steelyard check panda`
+    """
+    robot = robot_from(model, lock, bodies, friction, gravity, mounting, floating_base)
+    result = check_model(robot, np.random.default_rng(seed), states)
+    if as_json:
+        print_json(
+            {
+                "robot": result.robot,
+                "states": result.states,
+                "holds": result.holds,
+                "checks": [
+                    {"claim": c.claim, "error": c.error, "limit": c.limit, "holds": c.holds} for c in result.checks
+                ],
+                "invalid": [str(invalid) for invalid in result.invalid],
+                "notes": result.notes,
+            }
+        )
+    else:
+        _print_check(result)
+    if not result.holds:
+        raise typer.Exit(1)
+
+
+def _print_comparison(result: ModelComparison) -> None:
+    out = console()
+    columns = ("axis °", "axis mm", "gravity", "torque", "of")
+    listing = table(
+        f"Largest differences between {result.names[0]} and {result.names[1]}", "joint", *columns, right=columns
+    )
+    for joint in result.joints:
+        name = joint.names[0] if joint.names[0] == joint.names[1] else " / ".join(joint.names)
+        listing.add_row(
+            name,
+            f"{np.degrees(joint.axis_angle):.2g}",
+            f"{joint.axis_distance * 1e3:.2g}",
+            f"{joint.gravity:.2g}",
+            f"{joint.torque:.2g}",
+            f"{joint.torque_scale:.3g}",
+        )
+    out.print(listing)
+    out.print(f"mass matrix: {result.mass_matrix:.2g} of its largest element")
+    out.print(f"moving mass: {result.total_mass[0]:.4g} kg and {result.total_mass[1]:.4g} kg")
+    out.print(result.verdict, soft_wrap=True)
+
+
+def compare(
+    model_a: Model,
+    model_b: Model,
+    lock: Lock = None,
+    states: States = 200,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two models joint by joint: axes, mass matrix, gravity, torque, and where they part.
+
+    Joints in `--lock` are held in each model that has them.
+
+    Example: `steelyard compare ur10 ur5e`
+    """
+    a, b = robot_from(model_a, lock), robot_from(model_b, lock)
+    result = compare_models(a, b, np.random.default_rng(seed), states)
+    if not as_json:
+        _print_comparison(result)
+        return
+    print_json(
+        {
+            "models": result.names,
+            "same": result.same,
+            "verdict": result.verdict,
+            "mass_matrix": result.mass_matrix,
+            "total_mass": result.total_mass,
+            "joints": [
+                {
+                    "names": joint.names,
+                    "axis_angle": joint.axis_angle,
+                    "axis_distance": joint.axis_distance,
+                    "gravity": joint.gravity,
+                    "torque": joint.torque,
+                    "torque_scale": joint.torque_scale,
+                }
+                for joint in result.joints
+            ],
+        }
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (robots, info, check, compare):
+        app.command()(command)

@@ -1,0 +1,101 @@
+"""Options that several commands share, and how they become a robot."""
+
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from ..errors import OptionError
+from ..robot.load import load_robot
+from ..robot.robot import Robot
+
+Model = Annotated[str, typer.Argument(help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")]
+Lock = Annotated[
+    list[str] | None,
+    typer.Option("--lock", metavar="JOINT[=VALUE]", help="Hold a joint, where the model draws it or at VALUE."),
+]
+Bodies = Annotated[
+    str | None, typer.Option("--bodies", metavar="A,B,…", help="Identify these bodies only; others act as known.")
+]
+Friction = Annotated[
+    str | None, typer.Option("--friction", metavar="TERMS", help="Friction columns: coulomb,offset (or none).")
+]
+Gravity = Annotated[
+    str | None, typer.Option("--gravity", metavar="X,Y,Z", help="Gravity in the axes of the base, m/s².")
+]
+Mounting = Annotated[
+    str | None,
+    typer.Option("--mounting", metavar="ROLL,PITCH,YAW", help="Tilt of the base against the world, in degrees."),
+]
+FloatingBase = Annotated[bool, typer.Option("--floating-base", help="Let the model's root move freely.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random states.", min=0)]
+States = Annotated[int, typer.Option("--states", help="How many random states.", min=1, max=100_000)]
+
+
+def names(text: str | None) -> list[str] | None:
+    """`a,b` as a list; `none` and the empty text as no name."""
+    if text is None:
+        return None
+    return [] if text.strip() in ("", "none") else [part.strip() for part in text.split(",")]
+
+
+def numbers(text: str, count: int, option: str) -> NDArray[np.float64]:
+    """`1,2,3` as numbers."""
+    try:
+        values = np.array([float(part) for part in text.replace(",", " ").split()])
+    except ValueError:
+        raise OptionError(f"{option} takes {count} numbers separated by commas, not '{text}'") from None
+    if values.shape != (count,) or not np.isfinite(values).all():
+        raise OptionError(f"{option} takes {count} finite numbers separated by commas, not '{text}'")
+    return values
+
+
+def _locks(given: list[str] | None) -> list[str] | dict[str, float] | None:
+    if not given:
+        return None
+    locks: dict[str, float] = {}
+    plain: list[str] = []
+    for text in given:
+        name, equals, value = text.partition("=")
+        if equals:
+            locks[name] = float(numbers(value, 1, f"--lock {name}")[0])
+        else:
+            plain += [part.strip() for part in name.split(",")]
+    if locks and plain:
+        raise OptionError(f"give --lock a value for every joint or for none; {plain[0]} has none")
+    return locks or plain
+
+
+def rotation(roll_pitch_yaw_degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(np.radians(roll_pitch_yaw_degrees)), np.sin(np.radians(roll_pitch_yaw_degrees))
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def robot_from(
+    model: str,
+    lock: list[str] | None = None,
+    bodies: str | None = None,
+    friction: str | None = None,
+    gravity: str | None = None,
+    mounting: str | None = None,
+    floating_base: bool = False,
+) -> Robot:
+    """Load the robot that the options describe."""
+    return load_robot(
+        model,
+        bodies=names(bodies),
+        lock=_locks(lock),
+        friction=names(friction) or (),
+        gravity=None if gravity is None else numbers(gravity, 3, "--gravity"),
+        mounting=None if mounting is None else rotation(numbers(mounting, 3, "--mounting")),
+        floating_base=floating_base,
+    )
