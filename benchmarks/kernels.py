@@ -109,19 +109,20 @@ def main():
     }
     best = best_of(calls)
     whole_blocks = samples // block * block
-    listing = Table(
-        "job", "ours µs", "theirs µs", "opponent", "ratio", "asked", title=f"Panda, {samples} samples, {threads()} threads"
-    )
+    title = f"Panda, {samples} samples, {threads()} threads"
+    listing = Table("job", "ours µs", "theirs µs", "opponent", "ratio", "asked", title=title)
     pin_call, pin_kept = best["pin regressor"] / part, best["pin regressor kept"] / part
     loop = "Pinocchio computeJointTorqueRegressor, Python loop"
     row_of(listing, "regressor, blocks into one buffer", best["blocks"] / whole_blocks, pin_call, loop, "8")
-    row_of(listing, "regressor, whole (samples, 7, 94) array", best["regressor"] / samples, pin_kept, f"{loop}, kept", "8")
-    row_of(listing, "regressor, whole array", best["regressor"] / samples, pin_call, f"{loop}, thrown away", "")
+    ours = best["regressor"] / samples
+    row_of(listing, "regressor, whole (samples, 7, 94) array", ours, pin_kept, f"{loop}, kept", "8")
+    row_of(listing, "regressor, whole array", ours, pin_call, f"{loop}, thrown away", "")
     ours = best["inverse"] / samples
-    row_of(listing, "inverse dynamics", ours, best["mj inverse"] / part, "mj_inverse without constraints, Python loop", "10")
+    lean = "mj_inverse without constraints"
+    row_of(listing, "inverse dynamics", ours, best["mj inverse"] / part, f"{lean}, Python loop", "10")
     row_of(listing, "inverse dynamics", ours, best["pin rnea"] / part, "Pinocchio rnea, Python loop", "")
     row_of(listing, "one inverse dynamics", best["one"], best["mj one as loaded"], "mj_inverse, model as loaded", "1")
-    row_of(listing, "one inverse dynamics", best["one"], best["mj one"], "mj_inverse without constraints", "1")
+    row_of(listing, "one inverse dynamics", best["one"], best["mj one"], lean, "1")
     console = Console(width=150)
     console.print(listing)
 

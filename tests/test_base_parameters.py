@@ -3,11 +3,11 @@
 import mujoco
 import numpy as np
 import pytest
-from trees import random_mjcf
 
 import steelyard as sy
-from steelyard.identification import blind_directions
+from steelyard.dynamics import blind_directions
 from steelyard.robot.states import random_states
+from trees import random_mjcf
 
 
 @pytest.mark.parametrize("name", sy.library_names())

@@ -11,7 +11,8 @@ import steelyard as sy
 
 MASSLESS = '<mujoco><worldbody><body name="arm"><joint name="j"/></body></worldbody></mujoco>'
 LOOP = """<mujoco><worldbody>
-  <body name="a"><joint name="ja"/><geom size=".1"/><body name="b" pos="1 0 0"><joint name="jb"/><geom size=".1"/></body></body>
+  <body name="a"><joint name="ja"/><geom size=".1"/>
+    <body name="b" pos="1 0 0"><joint name="jb"/><geom size=".1"/></body></body>
   <body name="c" pos="2 0 0"><joint name="jc"/><geom size=".1"/></body>
 </worldbody><equality><connect name="closing" body1="b" body2="c" anchor="0 0 0"/></equality></mujoco>"""
 

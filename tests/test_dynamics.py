@@ -4,14 +4,15 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from trees import random_mjcf
 
 import steelyard as sy
+from steelyard.dynamics import regressor_gradient
 from steelyard.dynamics.kernels.lanes import LANES
 from steelyard.dynamics.lagrange import lagrange_terms
 from steelyard.robot.library import library_path
 from steelyard.robot.states import random_states
 from steelyard.robot.twin import twin
+from trees import random_mjcf
 
 # Only rounding separates two right ways to compute the same sum.
 EXACT = 1e-9
@@ -213,19 +214,46 @@ def test_forward_dynamics_is_mj_forward(rng):
         assert relative(ours[t], data.qacc) < EXACT
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_regressor_gradient_is_the_difference_quotient(seed):
+    robot, rng = random_tree(seed, kinds=("hinge", "slide", "none", "two hinges"), free=False)
+    states = random_states(robot, rng, LANES + 1)
+    G = rng.normal(size=(LANES + 1, robot.n, robot.layout.size))
+    gradient = regressor_gradient(robot, *states, G)
+
+    def value(*states):
+        return np.einsum("tkc,tkc->t", G, sy.regressor(robot, *states))
+
+    step, scale = 1e-6, np.abs(value(*states)).max()
+    for which in range(3):
+        for k in range(robot.n):
+            up, down = ([x.copy() for x in states] for _ in range(2))
+            up[which][:, k] += step
+            down[which][:, k] -= step
+            quotient = (value(*up) - value(*down)) / (2 * step)
+            # The quotient itself is good to about 1e-9 of the function.
+            assert np.abs(quotient - gradient[which][:, k]).max() < 1e-7 * scale
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (lambda r: sy.inverse_dynamics(r, np.zeros(6), np.zeros(7), np.zeros(7)), r"q has shape \(6,\).*7 positions"),
         (lambda r: sy.inverse_dynamics(r, np.zeros((2, 7)), np.zeros((3, 7)), np.zeros((2, 7))), "qd has 3 samples"),
-        (lambda r: sy.regressor(r, np.zeros((2, 7)), np.zeros((2, 7)), [[0] * 7, [0, np.nan] + [0] * 5]), "sample 1, column 1"),
+        (
+            lambda r: sy.regressor(r, np.zeros((2, 7)), np.zeros((2, 7)), [[0] * 7, [0, np.nan] + [0] * 5]),
+            "sample 1, column 1",
+        ),
         (lambda r: sy.inverse_dynamics(r, [np.inf] + [0] * 6, np.zeros(7), np.zeros(7)), "q is inf at sample 0"),
         (lambda r: sy.inverse_dynamics(r, np.full(7, np.nan), np.zeros(7), np.zeros(7)), "q is nan at sample 0"),
         (lambda r: sy.mass_matrix(r, "home"), "not an array of numbers"),
         (lambda r: sy.mass_matrix(r, 1.0), r"shape \(\)"),
         (lambda r: r.with_parameters(np.zeros(93)), "94 parameters"),
         (lambda r: sy.pose(r, np.zeros(7), "elbow"), "no moving body 'elbow'"),
-        (lambda r: sy.regressor(r, np.zeros((3, 7)), np.zeros((3, 7)), np.zeros((3, 7)), out=np.zeros(4)), "out must be"),
+        (
+            lambda r: sy.regressor(r, np.zeros((3, 7)), np.zeros((3, 7)), np.zeros((3, 7)), out=np.zeros(4)),
+            "out must be",
+        ),
     ],
 )
 def test_wrong_samples_give_one_clear_sentence(call, sentence):

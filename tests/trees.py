@@ -1,9 +1,6 @@
 """Random trees of every kind of joint, and MuJoCo's own dynamics of them."""
 
-import mujoco
 import numpy as np
-
-from steelyard.robot.robot import Robot
 
 KINDS = ("hinge", "slide", "ball", "none", "two hinges")
 
@@ -22,7 +19,8 @@ def _inertial(rng: np.random.Generator) -> str:
     weights = rng.uniform(0.05, 0.5, size=12)
     com = weights @ points / weights.sum()
     d = points - com
-    inertia = np.einsum("k,kij->ij", weights, np.einsum("k,ij->kij", (d**2).sum(1), np.eye(3)) - d[:, :, None] * d[:, None])
+    spread = np.einsum("k,ij->kij", (d**2).sum(1), np.eye(3)) - d[:, :, None] * d[:, None]
+    inertia = np.einsum("k,kij->ij", weights, spread)
     full = [inertia[0, 0], inertia[1, 1], inertia[2, 2], inertia[0, 1], inertia[0, 2], inertia[1, 2]]
     return f'<inertial pos="{_numbers(com)}" mass="{float(weights.sum())!r}" fullinertia="{_numbers(full)}"/>'
 
@@ -39,7 +37,9 @@ def _joint(rng: np.random.Generator, kind: str, name: str, plain: bool) -> str:
     )
 
 
-def random_mjcf(rng: np.random.Generator, bodies: int = 6, kinds: tuple[str, ...] = KINDS, free: bool | None = None) -> str:
+def random_mjcf(
+    rng: np.random.Generator, bodies: int = 6, kinds: tuple[str, ...] = KINDS, free: bool | None = None
+) -> str:
     """A random tree: branching, welded bodies, several joints a body, joints off the origin, tilted gravity."""
     plain = "plain" in kinds
     kinds = tuple(k for k in kinds if k != "plain")
@@ -72,13 +72,3 @@ def random_mjcf(rng: np.random.Generator, bodies: int = 6, kinds: tuple[str, ...
 def _direction4(rng: np.random.Generator) -> np.ndarray:
     v = rng.normal(size=4)
     return v / np.linalg.norm(v)
-
-
-def random_states(robot: Robot, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions (quaternions of length one), velocities and accelerations."""
-    q = rng.uniform(-2, 2, size=(count, robot.nq))
-    for joint in robot.joints:
-        if joint.kind_name in ("ball", "free"):
-            quaternion = q[:, joint.coordinates.stop - 4 : joint.coordinates.stop]
-            quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
-    return q, rng.normal(size=(count, robot.n)) * 2, rng.normal(size=(count, robot.n)) * 5

@@ -1,13 +1,14 @@
 """Steelyard: a robot arm weighs itself.
 
-    import steelyard as sy
+import steelyard as sy
 
-    robot = sy.load_robot("panda")
-    tau = sy.inverse_dynamics(robot, q, qd, qdd)
-    base = sy.base_parameters(robot)
+robot = sy.load_robot("panda")
+tau = sy.inverse_dynamics(robot, q, qd, qdd)
+base = sy.base_parameters(robot)
 """
 
 from .dynamics import (
+    base_parameters,
     coriolis_matrix,
     energy,
     forward_dynamics,
@@ -24,7 +25,6 @@ from .dynamics import (
 from .errors import DataError, ModelError, OptionError, SteelyardError
 from .evaluation.model_check import check_model
 from .evaluation.model_compare import compare_models
-from .identification import base_parameters
 from .robot.library import library_names
 from .robot.load import load_robot
 from .robot.robot import Robot

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ def kernel(function: Callable) -> Any:
     path = Path(function.__code__.co_filename)
     if path.parent.name != "kernels":
         raise RuntimeError(f"{path}: compiled functions live in a folder named 'kernels'")
-    dispatcher = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)(function)
+    # Inlined into its callers: a call hands over every array as seven numbers, which costs more than a short kernel.
+    compile_ = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
+    dispatcher = compile_(function)
     # The stamp that Numba compares with the one on disk; without this attribute its own (mtime and size) stays.
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
     if cache_file is not None and hasattr(cache_file, "_source_stamp"):
@@ -97,5 +100,5 @@ def over_samples(count: int, work: Callable[[int, int], None]) -> None:
     slices = min(4 * workers, count // SAMPLES_WORTH_A_THREAD)
     bounds = [count * k // slices for k in range(slices + 1)]
     pool = _threads_of_this_process(workers)
-    for done in [pool.submit(work, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]:
+    for done in [pool.submit(work, a, b) for a, b in pairwise(bounds)]:
         done.result()

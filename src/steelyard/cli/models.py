@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import typer
 
+from ..dynamics import BaseParameters, base_parameters
 from ..evaluation.model_check import ModelCheck, check_model
 from ..evaluation.model_compare import ModelComparison, compare_models
-from ..identification import BaseParameters, base_parameters
 from ..robot.inertia import mass_com_inertia, principal_inertia
 from ..robot.library import library_names, library_path
 from ..robot.load import load_robot
@@ -37,7 +37,8 @@ def robots(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    listing = table(None, "name", "joints", "bodies", "parameters", "description", right=("joints", "bodies", "parameters"))
+    counts = ("joints", "bodies", "parameters")
+    listing = table(None, "name", *counts, "description", right=counts)
     for row in rows:
         listing.add_row(*(str(value) for value in row.values()))
     console().print(listing)
@@ -94,7 +95,8 @@ def _facts(robot: Robot, base: BaseParameters) -> dict[str, Any]:
 def _print_facts(facts: dict[str, Any], all_names: bool) -> None:
     out = console()
     gravity = ", ".join(number(x) for x in facts["gravity"])
-    out.print(f"[bold]{facts['name']}[/bold]  {facts['degrees_of_freedom']} degrees of freedom, gravity ({gravity}) m/s²\n")
+    n = facts["degrees_of_freedom"]
+    out.print(f"[bold]{facts['name']}[/bold]  {n} degrees of freedom, gravity ({gravity}) m/s²\n")
     bodies = table(
         "Bodies", "body", "mass kg", "centre of mass m", "principal inertia kg·m²", "identified", right=("mass kg",)
     )
@@ -152,9 +154,8 @@ def info(
 
 def _print_check(result: ModelCheck) -> None:
     out = console()
-    listing = table(
-        f"{result.robot}: {result.states} random states", "", "claim", "largest error", "limit", right=("largest error", "limit")
-    )
+    figures = ("largest error", "limit")
+    listing = table(f"{result.robot}: {result.states} random states", "", "claim", *figures, right=figures)
     for check in result.checks:
         mark = "[green]ok[/green]" if check.holds else "[red]FAILS[/red]"
         listing.add_row(mark, check.claim, f"{check.error:.1e}", f"{check.limit:.0e}" if check.limit else "0")
@@ -163,7 +164,8 @@ def _print_check(result: ModelCheck) -> None:
         out.print(f"warning: {invalid}", soft_wrap=True)
     for note in result.notes:
         out.print(f"note: {note}", soft_wrap=True)
-    out.print("The dynamics of this model are right." if result.holds else "[red]The dynamics of this model are wrong.[/red]")
+    verdict = "right." if result.holds else "[red]wrong[/red]: this is a fault in Steelyard."
+    out.print(f"The dynamics of this model are {verdict}")
 
 
 def check(

@@ -1,5 +1,6 @@
 """Batched dynamics: the only room that knows how the equation of motion is computed."""
 
+from .base_parameters import BaseParameters, BlindDirection, base_parameters, blind_directions
 from .frames import jacobian, jacobian_rate, pose, velocity
 from .rigid_body import (
     coriolis_matrix,
@@ -10,9 +11,14 @@ from .rigid_body import (
     known_torque,
     mass_matrix,
     regressor,
+    regressor_gradient,
 )
 
 __all__ = [
+    "BaseParameters",
+    "BlindDirection",
+    "base_parameters",
+    "blind_directions",
     "coriolis_matrix",
     "energy",
     "forward_dynamics",
@@ -24,5 +30,6 @@ __all__ = [
     "mass_matrix",
     "pose",
     "regressor",
+    "regressor_gradient",
     "velocity",
 ]

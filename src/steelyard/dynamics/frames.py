@@ -64,4 +64,5 @@ def velocity(
 ) -> Array:
     """Velocity of a point on a body and angular velocity of the body, six numbers a sample."""
     J = jacobian(robot, q, body, offset)
-    return np.einsum("...ij,...j->...i", J, rates(robot, "qd", qd, 1 if J.ndim == 2 else len(J)).reshape(J.shape[:-2] + (robot.n,)))
+    qd = rates(robot, "qd", qd, 1 if J.ndim == 2 else len(J))
+    return np.einsum("...ij,...j->...i", J, qd.reshape(*J.shape[:-2], robot.n))

@@ -1,7 +1,7 @@
 """The equation of motion of a robot, for one sample (n,) or many (samples, n).
 
-    tau = M(q) q̈ + C(q, q̇) q̇ + g(q) + armature·q̈ + damping·q̇ + coulomb·sgn(q̇) + offset
-        = Y(q, q̇, q̈) theta + tau_known
+tau = M(q) q̈ + C(q, q̇) q̇ + g(q) + armature·q̈ + damping·q̇ + coulomb·sgn(q̇) + offset
+    = Y(q, q̇, q̈) theta + tau_known
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..compiled import over_samples
 from ..errors import DataError, ModelError
 from ..robot.robot import Robot
+from .kernels import adjoint as _adjoint
 from .kernels import forward as _forward
 from .kernels import newton_euler as _newton_euler
 from .kernels import regressor as _regressor
@@ -59,6 +60,32 @@ def regressor(robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: Ar
     fixed = (robot.links, robot.dofs, robot.columns, robot.property_codes, 10 * len(robot.layout.bodies), robot.gravity)
     over_samples(len(q), lambda a, b: _regressor.regressor(*fixed, q[a:b], qd[a:b], qdd[a:b], out[a:b]))
     return out[0] if single else out
+
+
+def regressor_gradient(
+    robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, weights: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """Derivatives by q, q̇ and q̈ of a function whose derivative by the regressor is `weights` (samples, n, parameters).
+
+    Exact, at the price of a few regressors; for trees of hinges and slides. sgn(q̇) counts as constant.
+    """
+    if robot.nq != robot.n:
+        raise ModelError(f"{robot.name} has ball or free joints; the gradient is written for hinges and slides")
+    q, single = positions(robot, q)
+    qd, qdd = rates(robot, "qd", qd, len(q)), rates(robot, "qdd", qdd, len(q))
+    G = np.ascontiguousarray(weights, dtype=np.float64).reshape(-1, robot.n, robot.layout.size)
+    if len(G) != len(q):
+        raise DataError(f"weights have {len(G)} samples and q has {len(q)}; give as many of each")
+    out = np.empty((3, *q.shape))
+    fixed = (robot.links, robot.dofs, robot.columns, robot.property_codes, 10 * len(robot.layout.bodies), robot.gravity)
+
+    def work(a: int, b: int) -> None:
+        states = (q[a:b], qd[a:b], qdd[a:b], G[a:b])
+        _adjoint.regressor_gradient(*fixed, *states, out[0, a:b], out[1, a:b], out[2, a:b])
+
+    over_samples(len(q), work)
+    by_q, by_qd, by_qdd = out[:, 0] if single else out
+    return by_q, by_qd, by_qdd
 
 
 def gravity(robot: Robot, q: ArrayLike) -> Array:
@@ -118,5 +145,3 @@ def forward_dynamics(robot: Robot, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) 
             "its inertial parameters are not physical (see `steelyard check`)"
         )
     return qdd[0] if single else qdd
-
-

@@ -1,4 +1,4 @@
-"""What is written into a model file of a robot's parameters: only what changed, and only what the file's format holds."""
+"""What is written of a robot's parameters into a model file: what changed, and what the file's format holds."""
 
 from dataclasses import replace
 

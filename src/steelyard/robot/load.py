@@ -28,7 +28,8 @@ def _resolve(model: object) -> object:
         return library_path(model)
     if "/" in model or "\\" in model or Path(model).suffix:
         raise ModelError(f"no such file: {model}")
-    raise ModelError(f"{unknown_name('library robot', model, library_names())}; or give the path of an MJCF or URDF file")
+    unknown = unknown_name("library robot", model, library_names())
+    raise ModelError(f"{unknown}; or give the path of an MJCF or URDF file")
 
 
 def _locks(lock: Lock | None, sidecar: Sidecar) -> dict[str, float | None]:
@@ -135,9 +136,7 @@ def _check_sidecar(sidecar: Sidecar, model: mujoco.MjModel) -> None:
 
 def _default_bodies(reading: Reading, sidecar: Sidecar) -> tuple[list[str], list[str]]:
     """What is identified unless told otherwise, and the massless frames that are not."""
-    frames = [
-        name for name, p in zip(reading.bodies, reading.body_parameters, strict=True) if not np.any(p)
-    ]
+    frames = [name for name, p in zip(reading.bodies, reading.body_parameters, strict=True) if not np.any(p)]
     left_out = {*sidecar.leave_out, *frames}
     return [name for name in reading.bodies if name not in left_out], frames
 
@@ -214,4 +213,3 @@ def load_robot(
         model_position=reading.model_position,
         model_bodies=reading.model_bodies,
     )
-

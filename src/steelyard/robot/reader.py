@@ -91,9 +91,7 @@ def held_position(model: mujoco.MjModel, lock: Mapping[str, float | None]) -> Ar
     return position
 
 
-def _after_locked_joint(
-    model: mujoco.MjModel, j: int, position: Array, R: Array, p: Array
-) -> tuple[Array, Array]:
+def _after_locked_joint(model: mujoco.MjModel, j: int, position: Array, R: Array, p: Array) -> tuple[Array, Array]:
     kind, k = _KINDS[int(model.jnt_type[j])], model.jnt_qposadr[j]
     axis, anchor = model.jnt_axis[j], model.jnt_pos[j]
     if kind == FREE:
@@ -127,9 +125,7 @@ def _joint_link(model: mujoco.MjModel, j: int, R: Array, p: Array) -> NDArray:
 
 def _body_parameters(model: mujoco.MjModel, b: int) -> Array:
     axes = rotation(model.body_iquat[b])
-    return from_mass_com_inertia(
-        model.body_mass[b], model.body_ipos[b], axes @ np.diag(model.body_inertia[b]) @ axes.T
-    )
+    return from_mass_com_inertia(model.body_mass[b], model.body_ipos[b], axes @ np.diag(model.body_inertia[b]) @ axes.T)
 
 
 def _moving_bodies(model: mujoco.MjModel, locked: set[int]) -> list[int]:

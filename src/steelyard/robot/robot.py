@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..errors import DataError, ModelError, unknown_name
 from .parameters import JOINT_PROPERTIES, ParameterLayout
@@ -14,9 +14,9 @@ from .tree import COORDINATES, DOFS, KIND_NAMES
 Array = NDArray[np.float64]
 
 
-def frozen(x: ArrayLike, dtype: type = np.float64) -> NDArray:
+def frozen(x: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray:
     """A contiguous copy that cannot be written to."""
-    y = np.array(x, dtype=dtype, order="C")
+    y: NDArray = np.array(x, dtype=dtype, order="C")
     y.setflags(write=False)
     return y
 
@@ -60,7 +60,7 @@ class Limits:
 class Robot:
     """A tree of bodies and joints with nominal parameters; `load_robot` makes it.
 
-    Positions have MuJoCo's qpos layout, velocities and torques have `n` columns. `parameters` holds the nominal values
+    Positions have MuJoCo's qpos layout, velocities and torques have `n` columns. `parameters` holds nominal values
     of what is to be identified, in the order of `layout`; everything else that moves keeps its values and acts as known.
     """
 
@@ -157,9 +157,7 @@ class Robot:
             joints[:, JOINT_PROPERTIES.index(prop)] = theta[self.layout.block(prop)]
         return replace(self, body_parameters=frozen(bodies), joint_parameters=frozen(joints))
 
-    def with_layout(
-        self, bodies: tuple[str, ...] | None = None, properties: tuple[str, ...] | None = None
-    ) -> "Robot":
+    def with_layout(self, bodies: tuple[str, ...] | None = None, properties: tuple[str, ...] | None = None) -> "Robot":
         """The same robot with another choice of what is identified; what is not named stays as it is."""
         layout = replace(
             self.layout,

@@ -32,8 +32,8 @@ def _joints(model: mujoco.MjModel, held: np.ndarray) -> list[str]:
 def _actuators(model: mujoco.MjModel) -> list[str]:
     notes = []
     for values, word in ((model.actuator_armature, "armature"), (model.actuator_damping, "damping")):
-        hit = np.flatnonzero(np.abs(values).reshape(model.nactuator, -1).sum(axis=1)) if model.nactuator else []
-        if len(hit):
+        hit = np.flatnonzero(np.abs(values).reshape(max(model.nactuator, 1), -1).sum(axis=1))
+        if hit.size:
             owners = [name_of(model, mujoco.mjtObj.mjOBJ_ACTUATOR, int(k), "actuator") for k in hit]
             notes.append(
                 f"{word} of the actuators {_listed(owners)}: not modelled; it adds to the joints' own {word}, "

@@ -7,16 +7,17 @@ ones is regrouped into them, one that is zero has no effect. Gautier, Numerical 
 parameters of robots, 1991.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics import regressor
 from ..errors import DataError
 from ..robot.robot import Robot
 from ..robot.states import random_states
+from .rigid_body import regressor
 
 Array = NDArray[np.float64]
 
@@ -140,10 +141,16 @@ def _independent_columns(R: Array) -> tuple[list[int], list[float]]:
     return kept, left
 
 
-def base_parameters(robot: Robot, rng: np.random.Generator | None = None, states: int | None = None) -> BaseParameters:
-    """The base parameters of a robot's identified parameters, from its structure alone.
+def base_parameters(
+    robot: Robot,
+    rng: np.random.Generator | None = None,
+    states: int | None = None,
+    only: Iterable[str] | None = None,
+) -> BaseParameters:
+    """The base parameters of a robot's identified parameters, or of a choice of them, from its structure alone.
 
-    `rng` draws the random states; the answer does not depend on it, which `has_clear_gap` vouches for.
+    `rng` draws the random states; the answer does not depend on it, which `has_clear_gap` vouches for. Parameters
+    that are not among `only` count as known.
     """
     rng = np.random.default_rng(20240) if rng is None else rng
     p = robot.layout.size
@@ -151,8 +158,12 @@ def base_parameters(robot: Robot, rng: np.random.Generator | None = None, states
     W = regressor(robot, *random_states(robot, rng, count, within_limits=False)).reshape(-1, p)
     norms = np.linalg.norm(W, axis=0)
     seen = norms > 1e-12 * norms.max(initial=1e-300)
-    active = np.flatnonzero(seen)
-    R = np.linalg.qr(W[:, active] / norms[active], mode="r")
+    chosen = np.ones(p, dtype=bool)
+    if only is not None:
+        chosen[:] = False
+        chosen[robot.layout.indices(only)] = True
+    active = np.flatnonzero(seen & chosen)
+    R: Array = np.linalg.qr(W[:, active] / norms[active], mode="r")  # type: ignore[assignment]
     kept, left = _independent_columns(R)
     dropped = [k for k in range(len(active)) if k not in set(kept)]
     if dropped:
@@ -167,7 +178,7 @@ def base_parameters(robot: Robot, rng: np.random.Generator | None = None, states
         parameter_names=robot.parameter_names,
         kept=active[kept],
         regrouped=active[dropped],
-        without_effect=np.flatnonzero(~seen),
+        without_effect=np.flatnonzero(~seen & chosen),
         K=K,
         smallest_kept=min((left[k] for k in kept), default=np.inf),
         largest_dropped=max((left[k] for k in dropped), default=0.0),
