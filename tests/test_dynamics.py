@@ -277,3 +277,15 @@ def test_parameters_go_in_and_come_back():
     assert np.array_equal(robot.parameters, sy.load_robot("panda", friction=("coulomb",)).parameters)
     with pytest.raises(ValueError, match="read-only"):
         robot.parameters[0] = 1.0
+
+
+def test_the_twin_takes_parameters_that_its_compiler_did_not_expect(rng):
+    """A free sphere is simple to MuJoCo's compiler; with its centre of mass moved it is not."""
+    text = '<mujoco><worldbody><body name="ball"><freejoint name="j"/><geom size=".1"/></body></worldbody></mujoco>'
+    robot = sy.load_robot(mujoco.MjSpec.from_string(text))
+    theta = robot.parameters.copy()
+    theta[:4] += [1.0, 0.1, 0.2, -0.1]
+    theta[[4, 7, 9]] += 0.2
+    moved = robot.with_parameters(theta)
+    q, qd, qdd = random_states(moved, rng, 5)
+    assert relative(sy.inverse_dynamics(moved, q, qd, qdd), torque_of_twin(moved, q, qd, qdd)) < EXACT

@@ -25,6 +25,7 @@ from .dynamics import (
 from .errors import DataError, ModelError, OptionError, SteelyardError
 from .evaluation.model_check import check_model
 from .evaluation.model_compare import compare_models
+from .robot.export import export_model
 from .robot.library import library_names
 from .robot.load import load_robot
 from .robot.robot import Robot
@@ -42,6 +43,7 @@ __all__ = [
     "compare_models",
     "coriolis_matrix",
     "energy",
+    "export_model",
     "forward_dynamics",
     "gravity",
     "inverse_dynamics",

@@ -62,12 +62,11 @@ def root_folder(path: Path) -> Path:
 def why_unusable(path: Path, root: Path, suffixes: tuple[str, ...] = ()) -> str | None:
     """What keeps a file from being read, or None."""
     try:
+        if not path.resolve().is_relative_to(root.resolve()):
+            return f"lies outside {root}"
         status = path.stat()
-        inside = path.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError, ValueError):  # a loop of links, a NUL byte in the name
         return "is missing"
-    if not inside:
-        return f"lies outside {root}"
     if not stat.S_ISREG(status.st_mode):
         return "is not a regular file"
     if status.st_size > MAX_ASSET_BYTES:

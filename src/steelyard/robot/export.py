@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from ..errors import ModelError
-from .export_inertials import offsets, refuse_infeasible, settle, source_of
+from .export_inertials import OFFSET_PREFIX, offsets, refuse_infeasible, settle, source_of
 from .export_mjcf import bodies_in_mjcf, write_mjcf
 from .export_sidecar import has_one_axis, sidecar_of
 from .export_urdf import generate_urdf
@@ -27,7 +27,6 @@ from .reader import body_names, joint_names
 from .robot import Robot
 from .sidecar import SUFFIX
 from .states import random_states
-from .twin import twin
 
 FORMATS: Mapping[str, str] = {".xml": "MJCF", ".mjcf": "MJCF", ".urdf": "URDF"}
 _TRIALS = 3  # random positions at which the file is compared with the robot
@@ -45,12 +44,12 @@ def _format_of(path: Path) -> str:
 
 def _text(robot: Robot, path: Path, notes: list[str]) -> tuple[Robot, str]:
     """The robot as the file holds it, and the file."""
+    constant = offsets(robot, notes)
     if _format_of(path) == "MJCF":
-        robot, constant = settle(robot, bodies_in_mjcf(robot), False, notes), offsets(robot)
+        robot = settle(robot, bodies_in_mjcf(robot), False, notes)
+        if constant:
+            notes.append(f'the offsets are kept as <numeric name="{OFFSET_PREFIX}…">, which MuJoCo does not act on')
         return robot, write_mjcf(robot, path, constant, notes)
-    if offset := offsets(robot):
-        shown = [f"'{name}' {', '.join(f'{value:.6g}' for value in values)}" for name, values in offset.items()]
-        notes.append(f"URDF has no constant friction torque; not written is the offset of {'; '.join(shown)}")
     if is_editable(robot):
         robot = settle(robot, bodies_in_text(robot), True, notes)
         return robot, edit_urdf(robot, path)
@@ -60,11 +59,13 @@ def _text(robot: Robot, path: Path, notes: list[str]) -> tuple[Robot, str]:
 
 def _bodies_in_world(robot: Robot, positions: Array) -> list[tuple[Array, Array, Array]]:
     """Mass, centre of mass and inertia of the bodies at each position, in the axes of the world."""
-    judge, found = twin(robot), []
+    model, found = source_of(robot).model, []
+    data = mujoco.MjData(model)
+    data.qpos[:] = robot.model_position
     mass, com, inertia = mass_com_inertia(robot.body_parameters)
     for q in positions:
-        data = judge.place(q)
-        mujoco.mj_kinematics(judge.model, data)
+        data.qpos[robot.model_coordinates] = q
+        mujoco.mj_kinematics(model, data)
         R, p = data.xmat[robot.model_bodies].reshape(-1, 3, 3), data.xpos[robot.model_bodies]
         place = p + np.einsum("bij,bj->bi", R, com)
         found.append((mass, place * (mass > 0)[:, None], R @ inertia @ np.swapaxes(R, 1, 2)))
@@ -110,7 +111,7 @@ def _read_back(robot: Robot, temporary: Path, path: Path, notes: list[str]) -> R
     wrong = _difference(robot, copy)
     if not np.allclose(robot.gravity, copy.gravity, rtol=_AGREE, atol=0):
         if path.suffix.lower() == ".urdf":
-            g = ", ".join(f"{value:.6g}" for value in robot.gravity)
+            g = ", ".join(f"{value:.12g}" for value in robot.gravity)
             notes.append(f"URDF has no gravity: load the export with gravity=({g})")
         else:
             wrong = "gravity"

@@ -15,6 +15,7 @@ from .robot import Array, Joint, Robot, frozen
 from .sources import Source
 
 HELD = ("armature", "damping", "coulomb")  # joint properties that model files have a place for
+OFFSET_PREFIX = "steelyard_offset_"  # of <numeric> elements in MJCF
 _PLANAR = ("_TX", "_TY", "_RZ")  # what MuJoCo makes of a planar joint of a URDF
 
 
@@ -131,7 +132,11 @@ def settle(robot: Robot, bodies: frozenset[int], planar: bool, notes: list[str])
     return replace(robot, body_parameters=frozen(parameters), joint_parameters=frozen(joints))
 
 
-def offsets(robot: Robot) -> dict[str, list[float]]:
-    """The constant torques of the joints that have any, one an axis."""
+def offsets(robot: Robot, notes: list[str]) -> dict[str, list[float]]:
+    """The constant torques of the joints that have any, one an axis; no format of models has them."""
     column = robot.joint_parameters[:, JOINT_PROPERTIES.index("offset")]
-    return {joint.name: column[joint.dofs].tolist() for joint in robot.joints if column[joint.dofs].any()}
+    found = {joint.name: column[joint.dofs].tolist() for joint in robot.joints if column[joint.dofs].any()}
+    if found:
+        shown = "; ".join(f"'{name}' {', '.join(f'{value:.6g}' for value in values)}" for name, values in found.items())
+        notes.append(f"model files have no constant friction torque: the model lacks the offset of {shown}")
+    return found

@@ -16,12 +16,20 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .assets import Asset, assets_of, leave_out, root_folder
 from .compiling import mujoco_speaks
-from .export_inertials import changed_bodies, joint_values, listed, model_body, source_of, source_values, stated
+from .export_inertials import (
+    OFFSET_PREFIX,
+    changed_bodies,
+    joint_values,
+    listed,
+    model_body,
+    source_of,
+    source_values,
+    stated,
+)
 from .export_mjcf_text import edit_mjcf
 from .robot import Robot
 from .tree import FREE
 
-OFFSET_PREFIX = "steelyard_offset_"
 _AUTO, _TRUE = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO, mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
 _NEUTRAL = {"balanceinertia": False, "settotalmass": -1.0, "boundmass": 0.0, "boundinertia": 0.0}
 _NO_GRAVITY = int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
@@ -42,7 +50,8 @@ def _rewrites_inertias(spec: mujoco.MjSpec) -> bool:
     )
 
 
-def _leave_inertias_alone(spec: mujoco.MjSpec) -> None:
+def leave_inertias_alone(spec: mujoco.MjSpec) -> None:
+    """Make the compiler take stated inertials as they are."""
     for compiler in _compilers(spec):
         if compiler.inertiafromgeom == _TRUE:
             compiler.inertiafromgeom = _AUTO
@@ -68,7 +77,8 @@ def _refuse_alignment(body: mujoco.MjsBody) -> None:
         )
 
 
-def _set_bodies(robot: Robot, spec: mujoco.MjSpec, bodies: frozenset[int]) -> None:
+def set_bodies(robot: Robot, spec: mujoco.MjSpec, bodies: frozenset[int]) -> None:
+    """Write the robot's inertials into a spec that has been compiled."""
     model = source_of(robot).model
     rows = {b: k for k, b in enumerate(robot.model_bodies.tolist())}
     for body in spec.bodies[1:]:
@@ -87,6 +97,9 @@ def _set_joints(robot: Robot, spec: mujoco.MjSpec) -> None:
         j = int(model.dof_jntid[robot.model_dofs[joint.dof]])
         element, values = by_id[j], joint_values(robot, joint)
         element.name = element.name or joint.name
+        never = joint.kind == FREE and element.align == mujoco.mjtAlignFree.mjALIGNFREE_FALSE
+        if never and not element.compiler.alignfree:
+            element.align = mujoco.mjtAlignFree.mjALIGNFREE_AUTO  # the same, and MJCF has no place for it and values
         if values == source_values(robot, joint) and not np.any(element.springdamper):
             continue
         if np.any(element.springdamper):  # would be turned into other numbers when the model is compiled
@@ -94,8 +107,6 @@ def _set_joints(robot: Robot, spec: mujoco.MjSpec) -> None:
             element.springdamper = [0, 0]
         element.armature, element.frictionloss = values["armature"], values["coulomb"]
         element.damping = [values["damping"], *element.damping[1:]]
-        if joint.kind == FREE and not element.compiler.alignfree:
-            element.align = mujoco.mjtAlignFree.mjALIGNFREE_AUTO  # MJCF has no place for both
 
 
 def _set_gravity(robot: Robot, spec: mujoco.MjSpec) -> None:
@@ -107,17 +118,11 @@ def _set_gravity(robot: Robot, spec: mujoco.MjSpec) -> None:
         spec.option.disableflags = int(spec.option.disableflags) & ~_NO_GRAVITY
 
 
-def _keep_offsets(constant: dict[str, list[float]], spec: mujoco.MjSpec, notes: list[str]) -> None:
+def _keep_offsets(constant: dict[str, list[float]], spec: mujoco.MjSpec) -> None:
     for numeric in [n for n in spec.numerics if n.name.startswith(OFFSET_PREFIX)]:
         spec.delete(numeric)
     for name, values in constant.items():
         spec.add_numeric(name=f"{OFFSET_PREFIX}{name}", data=values, size=len(values))
-    if constant:
-        shown = [f"'{name}' {', '.join(f'{value:.6g}' for value in values)}" for name, values in constant.items()]
-        notes.append(
-            f"MJCF has no constant friction torque, so MuJoCo does not feel the offset of {'; '.join(shown)}; it is "
-            f'kept as <numeric name="{OFFSET_PREFIX}…">'
-        )
 
 
 def _path_of(asset: Asset, file: str, spec: mujoco.MjSpec) -> Path:
@@ -211,11 +216,11 @@ def write_mjcf(robot: Robot, path: Path, constant: dict[str, list[float]], notes
         spec.compiler.discardvisual = False  # or compiling takes the user's geoms out of the spec
         spec.compile()  # gives the elements the numbers they have in the model
         spec.compiler.discardvisual = discarded
-        _leave_inertias_alone(spec)
-        _set_bodies(robot, spec, bodies)
+        leave_inertias_alone(spec)
+        set_bodies(robot, spec, bodies)
         _set_joints(robot, spec)
         _set_gravity(robot, spec)
-        _keep_offsets(constant, spec, notes)
+        _keep_offsets(constant, spec)
         _leave_out_unsaved(spec, notes, where)
         _set_files(spec, path.resolve().parent)
         spec.compiler.savecompiled = spec.compiler.savecanonical = False

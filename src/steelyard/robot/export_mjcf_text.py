@@ -6,14 +6,27 @@ import mujoco
 import numpy as np
 
 from .assets import assets_of
-from .export_inertials import joint_values, number, numbers, source_of, source_values, stated
+from .export_inertials import OFFSET_PREFIX, joint_values, number, numbers, source_of, source_values, stated
 from .robot import Robot
 from .xmledit import Editor, Span, pretty
 from .xmltree import Element
 
 # Elements by which a body stands elsewhere in the text, or in it once and in the model many times
 _INDIRECT = {"include", "attach", "replicate", "composite", "flexcomp"}
+_ALIGNMENT = {"align", "alignfree"}  # of the frames of floating bodies with their inertia, which may be refused
 _NO_GRAVITY = int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+
+
+def _is_plain(root: Span, model: mujoco.MjModel) -> bool:
+    """Whether every body and joint of the model stands in the text, once and as it is."""
+    tags = [span.tag.casefold() for span in root.walk()]
+    tree = [span.tag for world in root.all("worldbody") for span in world.walk()]
+    return (
+        _INDIRECT.isdisjoint(tags)
+        and all(_ALIGNMENT.isdisjoint(span.attributes) for span in root.walk())
+        and tree.count("body") == model.nbody - 1
+        and tree.count("joint") + tree.count("freejoint") == model.njnt
+    )
 
 
 def _named(root: Span, tag: str) -> dict[str, Span]:
@@ -50,15 +63,23 @@ def _set_gravity(robot: Robot, editor: Editor) -> None:
         editor.put(editor.root, Element("option", {"gravity": numbers(robot.gravity)}))
 
 
+def _keep_offsets(constant: dict[str, list[float]], editor: Editor) -> None:
+    for custom in editor.root.all("custom"):
+        for numeric in custom.all("numeric"):
+            if numeric.attributes.get("name", "").startswith(OFFSET_PREFIX):
+                editor.replace(numeric, "")
+    if constant:
+        kept = [Element("numeric", {"name": f"{OFFSET_PREFIX}{n}", "data": numbers(v)}) for n, v in constant.items()]
+        editor.put(editor.root, Element("custom", children=kept))
+
+
 def edit_mjcf(robot: Robot, path: Path, bodies: frozenset[int], constant: dict[str, list[float]]) -> str | None:
     """The text with the numbers of `bodies` and of the joints that changed; None where it cannot take them."""
     source = source_of(robot)
     if source.kind != "mjcf" or source.text is None:
         return None
     editor, model = Editor(source.text), source.model
-    if any(span.tag.casefold() in _INDIRECT for span in editor.root.walk()) or constant:
-        return None
-    if not _files_stay(robot, editor.root, path):
+    if not (_is_plain(editor.root, model) and _files_stay(robot, editor.root, path)):
         return None
     in_text = _named(editor.root, "body")
     rows = {b: k for k, b in enumerate(robot.model_bodies.tolist())}
@@ -74,11 +95,15 @@ def edit_mjcf(robot: Robot, path: Path, bodies: frozenset[int], constant: dict[s
         if joint.name not in in_text or "springdamper" in in_text[joint.name].attributes:
             return None
         curved = model.dof_dampingpoly[robot.model_dofs[joint.dof]]
-        damping = [values["damping"], *(curved if curved.any() else [])]
-        new = {"armature": values["armature"], "damping": damping, "frictionloss": values["coulomb"]}
-        editor.set_attributes(in_text[joint.name], {name: numbers(value) for name, value in new.items()})
+        new = {
+            "armature": number(values["armature"]),
+            "damping": numbers([values["damping"], *(curved if curved.any() else [])]),
+            "frictionloss": number(values["coulomb"]),
+        }
+        editor.set_attributes(in_text[joint.name], new)
     if not np.array_equal(robot.gravity, model.opt.gravity):
         if model.opt.disableflags & _NO_GRAVITY:
             return None
         _set_gravity(robot, editor)
+    _keep_offsets(constant, editor)
     return editor.result()

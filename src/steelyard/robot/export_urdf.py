@@ -15,13 +15,12 @@ from ..errors import ModelError
 from .export_inertials import joint_values, listed, model_body, number, numbers, source_of, stated
 from .reader import body_names, joint_names, rotation
 from .robot import Array, Joint, Robot
+from .tree import SLIDE
 from .xmledit import pretty
 from .xmltree import Element
 
 _HINGE, _SLIDE, _BALL, _FREE = (int(getattr(mujoco.mjtJoint, f"mjJNT_{k}")) for k in ("HINGE", "SLIDE", "BALL", "FREE"))
 _GEOM = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{k}")): k.lower() for k in ("SPHERE", "CAPSULE", "CYLINDER", "BOX")}
-UNBOUNDED = 1e9  # m; a URDF gives every slide two limits
-_IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 _NOT_HELD = (
     ("actuator", "nactuator"),
     ("sensor", "nsensor"),
@@ -88,7 +87,7 @@ class _Writer:
         else:
             self.no_place[mujoco.mjtGeom(int(self.model.geom_type[g])).name.removeprefix("mjGEOM_").lower()] += 1
 
-    def material(self, g: int) -> Element | None:
+    def material(self, g: int) -> Element:
         material = int(self.model.geom_matid[g])
         rgba = self.model.geom_rgba[g] if material < 0 else self.model.mat_rgba[material]
         color = " ".join(f"{x:.6g}" for x in rgba)
@@ -112,7 +111,7 @@ class _Writer:
         children = [inertial(mass, com - self.shift[b], inertia)] if mass > 0 else []
         return Element("link", {"name": self.links[b]}, children=children + list(self.geoms(b)))
 
-    def limit(self, joint: Joint | None, j: int, kind: str) -> list[Element]:
+    def limit(self, joint: Joint | None, j: int) -> list[Element]:
         model, limits = self.model, self.robot.limits
         lower, upper = model.jnt_range[j] if model.jnt_limited[j] else (-np.inf, np.inf)
         effort = velocity = np.inf
@@ -121,9 +120,7 @@ class _Writer:
             effort, velocity = limits.torque[joint.dof], limits.velocity[joint.dof]
         known = {"effort": effort, "velocity": velocity}
         attributes = {name: number(value if np.isfinite(value) else 0) for name, value in known.items()}
-        if kind == "prismatic":
-            lower, upper = max(lower, -UNBOUNDED), min(upper, UNBOUNDED)
-        if kind != "continuous":
+        if np.isfinite([lower, upper]).all():
             attributes |= {"lower": number(lower), "upper": number(upper)}
         return [Element("limit", attributes)]
 
@@ -171,7 +168,7 @@ class _Writer:
                 mujoco.mju_axisAngle2Quat(turned, axis, back)
                 R = R @ rotation(turned)
         along = Element("axis", {"xyz": numbers(axis)})
-        children = [origin(p, R), *ends, along, *self.limit(known, j, kind), *self.dynamics(known, j)]
+        children = [origin(p, R), *ends, along, *self.limit(known, j), *self.dynamics(known, j)]
         return Element("joint", {"name": name, "type": kind}, children=children)
 
     def refuse(self) -> None:
@@ -205,6 +202,12 @@ class _Writer:
         counts += ["gravity compensation (gravcomp)"] if model.ngravcomp else []
         if counts:
             yield f"URDF has no place for what the model also has: {', '.join(counts)}"
+        endless = [j.name for j in self.robot.joints if j.kind == SLIDE and not self.bounded(j, 0)]
+        if endless:
+            yield (
+                f"URDF has no slide without limits: {listed(endless)}: free here and in MuJoCo, held at 0 by other "
+                "programs; give limits"
+            )
         unknown = [j.name for j in self.robot.joints if not np.isfinite(self.robot.limits.torque[j.dof])]
         if unknown:
             yield f"a limit of 0 in effort or velocity stands for one that is not known: {listed(unknown)}"

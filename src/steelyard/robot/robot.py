@@ -61,7 +61,7 @@ class Robot:
     """A tree of bodies and joints with nominal parameters; `load_robot` makes it.
 
     Positions have MuJoCo's qpos layout, velocities and torques have `n` columns. `parameters` holds nominal values
-    of what is to be identified, in the order of `layout`; everything else that moves keeps its values and acts as known.
+    of what is to be identified, in the order of `layout`; all else that moves keeps its values and acts as known.
     """
 
     name: str

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError
+from .export_inertials import changed_bodies
+from .export_mjcf import leave_inertias_alone, set_bodies
 from .inertia import mass_com_inertia
 from .parameters import JOINT_PROPERTIES
 from .robot import Array, Robot
+from .sources import Source
 
 
 def _set_inertia(model: mujoco.MjModel, body: int, parameters: Array) -> None:
@@ -21,6 +24,15 @@ def _set_inertia(model: mujoco.MjModel, body: int, parameters: Array) -> None:
     mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(axes).ravel())
     model.body_mass[body], model.body_ipos[body] = mass, com
     model.body_inertia[body], model.body_iquat[body] = moments, quaternion
+
+
+def _recompiled(robot: Robot, source: Source, changed: frozenset[int]) -> mujoco.MjModel:
+    """The model from its spec: what the compiler found simple in a body may not be so with another inertia."""
+    spec = source.spec.copy()
+    spec.compile()
+    leave_inertias_alone(spec)
+    set_bodies(robot, spec, changed)
+    return spec.compile()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +89,11 @@ def twin(robot: Robot) -> Twin:
     """The robot's MuJoCo model with its present parameters and without contacts, constraints, springs and motors."""
     if robot.source is None:
         raise ModelError(f"{robot.name} has no model file behind it; load it with load_robot")
-    model = mujoco.MjModel.__copy__(robot.source.model)
+    changed = changed_bodies(robot)
+    if any(robot.source.model.body_simple[body] for body in changed):
+        model = _recompiled(robot, robot.source, changed)
+    else:
+        model = mujoco.MjModel.__copy__(robot.source.model)
     model.opt.gravity[:] = robot.gravity
     off = mujoco.mjtDisableBit
     # Gravity may be switched off in the file; the robot's own value says whether it acts.
@@ -86,8 +102,7 @@ def twin(robot: Robot) -> Twin:
     model.dof_dampingpoly[:] = 0.0
     model.body_gravcomp[:] = 0.0
     for row, body in enumerate(robot.model_bodies):
-        # A body whose numbers were not touched keeps MuJoCo's own, to the last bit.
-        if robot.bodies[row] in robot.layout.bodies:
+        if int(body) in changed:
             _set_inertia(model, int(body), robot.body_parameters[row])
     for name, values in (("armature", model.dof_armature), ("damping", model.dof_damping)):
         values[robot.model_dofs] = robot.joint_parameters[:, JOINT_PROPERTIES.index(name)]
