@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import models
+from . import excite, models
 
 app = typer.Typer(
     name="steelyard",
@@ -16,6 +16,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 models.register(app)
+excite.register(app)
 
 
 def _version(asked: bool) -> None:

@@ -32,8 +32,8 @@ def _check_seam(number: int, before: Trajectory, after: Trajectory) -> None:
         if gap.max() > TOLERANCE:
             j = int(np.argmax(gap))
             raise OptionError(
-                f"{quantity} of joint '{after.joints[j]}' jumps from {end[j]:.9g} to {begin[j]:.9g} between parts "
-                f"{number} and {number + 1}; let each part begin as the one before it ends"
+                f"{quantity} of joint '{after.joints[j]}' jumps from {end[j] + 0.0:.9g} to {begin[j] + 0.0:.9g} "
+                f"between parts {number} and {number + 1}; let each part begin as the one before it ends"
             )
 
 

@@ -17,7 +17,7 @@ from ..dynamics import inverse_dynamics, jacobian, pose, regressor_gradient
 from ..errors import OptionError
 from ..robot.parameters import JOINT_PROPERTIES
 from ..robot.robot import Robot
-from ..robot.twin import twin
+from ..robot.twin import Twin, twin
 
 Array = NDArray[np.float64]
 Pulled = tuple[Array, Array, Array]
@@ -43,6 +43,9 @@ class Constraint(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def in_metres(self) -> bool: ...
+
     def values(self, motion: Motion) -> Array: ...
 
     def pull_back(self, motion: Motion, weights: Array) -> Pulled: ...
@@ -64,6 +67,7 @@ class PositionLimits:
     upper: Array
     joints: tuple[str, ...]
     name: str = "position"
+    in_metres: bool = False
 
     @cached_property
     def _limited(self) -> NDArray:
@@ -93,6 +97,7 @@ class RateLimits:
     limit: Array
     joints: tuple[str, ...]
     name: str  # "velocity" or "acceleration"
+    in_metres: bool = False
 
     @cached_property
     def _limited(self) -> NDArray:
@@ -122,6 +127,7 @@ class TorqueLimits:
     limit: Array
     joints: tuple[str, ...]
     name: str = "torque"
+    in_metres: bool = False
 
     @cached_property
     def _limited(self) -> NDArray:
@@ -152,6 +158,7 @@ class KeepWithin:
     lower: tuple[float, float, float] = (-np.inf, -np.inf, -np.inf)
     upper: tuple[float, float, float] = (np.inf, np.inf, np.inf)
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    in_metres: bool = True
 
     def __post_init__(self) -> None:
         self.robot.link_of(self.body)
@@ -190,61 +197,82 @@ class NoCollision:
     robot: Robot
     clearance: float = 0.01  # m
     # Contacts farther apart than this beyond the clearance are not looked at.
-    reach: float = 0.05
+    reach: float = 0.03
     # Pairs of bodies that touch in the home pose already: drawn so, not a danger.
     ignored: frozenset[tuple[int, int]] = frozenset()
     name: str = "collision"
+    in_metres: bool = True
 
     @cached_property
-    def _judge(self):  # type: ignore[no-untyped-def]
+    def _judge(self) -> Twin:
         judge = twin(self.robot)
-        off = mujoco.mjtDisableBit.mjDSBL_CONTACT
-        judge.model.opt.disableflags &= ~int(off)
+        off = mujoco.mjtDisableBit
+        # MuJoCo looks for no contact either where constraints are switched off.
+        judge.model.opt.disableflags &= ~int(off.mjDSBL_CONTACT | off.mjDSBL_CONSTRAINT)
         judge.model.geom_margin[:] += 0.5 * (self.clearance + self.reach)
         return judge
 
-    def _contacts(self, q: Array) -> list[tuple[float, Array, tuple[int, int]]]:
-        """Distance, its derivative by q, and the two bodies, of every near pair."""
-        judge = self._judge
-        model, data = judge.model, judge.place(q)
-        mujoco.mj_fwdPosition(model, data)
-        found = []
-        jac = np.empty((2, 3, model.nv))
-        for contact in data.contact[: data.ncon]:
-            first, second = sorted(int(model.geom_bodyid[g]) for g in contact.geom)
-            if (first, second) in self.ignored:
-                continue
-            if int(model.geom_bodyid[contact.geom[0]]) != first:
-                first, second = second, first
-            for J, body in zip(jac, (first, second), strict=True):
-                mujoco.mj_jac(model, data, J, None, contact.pos, body)
-            normal = contact.frame[:3]
-            slope = (normal @ (jac[1] - jac[0]))[self.robot.model_dofs]
-            if np.any(slope):  # two bodies that do not move against each other are none of ours
-                found.append((float(contact.dist), slope, (first, second)))
-        return found
+    @cached_property
+    def _apart(self) -> NDArray[np.bool_]:
+        """Which pairs of bodies are to be kept apart."""
+        count = self._judge.model.nbody
+        apart = np.ones((count, count), dtype=bool)
+        for first, second in self.ignored:
+            apart[first, second] = apart[second, first] = False
+        # What does not move against each other (two bodies of the surroundings) is no concern of the robot's.
+        fixed = np.ones(count, dtype=bool)
+        fixed[self.robot.model_bodies] = False
+        return apart & ~np.outer(fixed, fixed)
 
-    def _names(self, bodies: tuple[int, int]) -> str:
+    def near(self, q: Array) -> list[tuple[float, int]]:
+        """Distance and number of every contact between bodies that are to be kept apart."""
+        judge = self._judge
+        data = judge.place(q)
+        mujoco.mj_kinematics(judge.model, data)
+        mujoco.mj_collision(judge.model, data)
+        if not data.ncon:
+            return []
+        bodies = judge.model.geom_bodyid[data.contact.geom]
+        kept = np.flatnonzero(self._apart[bodies[:, 0], bodies[:, 1]])
+        distance = data.contact.dist
+        return [(float(distance[k]), int(k)) for k in kept]
+
+    def bodies(self, contact: int) -> tuple[int, int]:
+        """The bodies of a contact of the position looked at last, the lower number first."""
+        first, second = sorted(int(self._judge.model.geom_bodyid[g]) for g in self._judge.data.contact[contact].geom)
+        return first, second
+
+    def names(self, bodies: tuple[int, int]) -> str:
         return " and ".join(self._judge.model.body(b).name or f"body{b}" for b in bodies)
+
+    def _slope(self, contact: int) -> Array:
+        """∂distance/∂q of a contact of the position looked at last."""
+        judge = self._judge
+        model, data = judge.model, judge.data
+        mujoco.mj_comPos(model, data)
+        touched = data.contact[contact]
+        jac = np.empty((2, 3, model.nv))
+        for J, geom in zip(jac, touched.geom, strict=True):
+            mujoco.mj_jac(model, data, J, None, touched.pos, int(model.geom_bodyid[geom]))
+        return (touched.frame[:3] @ (jac[1] - jac[0]))[self.robot.model_dofs]
 
     def values(self, motion: Motion) -> Array:
         deepest = np.full(len(motion.q), -self.reach)
         for t, q in enumerate(motion.q):
-            distances = [distance for distance, _, _ in self._contacts(q)]
-            deepest[t] = max(self.clearance - min(distances, default=np.inf), -self.reach)
+            distance = min((distance for distance, _ in self.near(q)), default=np.inf)
+            deepest[t] = max(self.clearance - distance, -self.reach)
         return deepest[:, None]
 
     def pull_back(self, motion: Motion, weights: Array) -> Pulled:
         by_q = _nothing(motion)
         for t in np.flatnonzero(weights[:, 0]):
-            near = self._contacts(motion.q[t])
-            if near:
-                by_q[t] = -weights[t, 0] * min(near, key=lambda contact: contact[0])[1]
+            if near := self.near(motion.q[t]):
+                by_q[t] = -weights[t, 0] * self._slope(min(near)[1])
         return by_q, _nothing(motion), _nothing(motion)
 
     def where(self, motion: Motion, index: tuple[int, ...]) -> str:
-        near = self._contacts(motion.q[index[0]])
-        pair = self._names(min(near, key=lambda contact: contact[0])[2]) if near else "two geoms"
+        near = self.near(motion.q[index[0]])
+        pair = self.names(self.bodies(min(near)[1])) if near else "any two bodies"
         return f"distance of {pair}, > {self.clearance * 1e3:.3g} mm"
 
 
@@ -301,13 +329,12 @@ def collisions_of(robot: Robot, clearance: float) -> tuple[list[Constraint], tup
     if model is None or not (np.any(model.geom_contype) and np.any(model.geom_conaffinity)):
         return [], ()
     constraint = NoCollision(robot, clearance)
-    touching = [pair for distance, _, pair in constraint._contacts(robot.home) if distance < clearance]
+    touching = [constraint.bodies(k) for distance, k in constraint.near(robot.home) if distance < clearance]
     if not touching:
         return [constraint], ()
-    names = ", ".join(dict.fromkeys(constraint._names(pair) for pair in touching))
-    ignored = frozenset((min(pair), max(pair)) for pair in touching)
+    names = ", ".join(dict.fromkeys(constraint.names(pair) for pair in touching))
     note = f"these touch in the home pose already and are not kept apart: {names}"
-    return [replace(constraint, ignored=ignored)], (note,)
+    return [replace(constraint, ignored=frozenset(touching))], (note,)
 
 
 @dataclass(frozen=True)
@@ -315,13 +342,17 @@ class Violation:
     """The worst entry of a constraint."""
 
     constraint: str
-    amount: float  # relative, > 0 is beyond the limit
-    time: float
+    amount: float  # relative, or in metres for distances; > 0 is beyond the limit
+    in_metres: bool
+    time: float  # s
     where: str
 
     def __str__(self) -> str:
         state = "exceeded" if self.amount > 0 else "kept"
-        return f"{self.where}: {state}, {100 * (1 + self.amount):.4g} % of it used at {self.time:.3f} s"
+        if not self.in_metres:
+            return f"{self.where}: {state}, {100 * (1 + self.amount):.4g} % of it used at {self.time:.3f} s"
+        side = "too far" if self.amount > 0 else "to spare"
+        return f"{self.where}: {state}, {1e3 * abs(self.amount):.3g} mm {side} at {self.time:.3f} s"
 
 
 def worst_violations(constraints: Sequence[Constraint], motion: Motion, t: Array) -> tuple[Violation, ...]:
@@ -332,5 +363,6 @@ def worst_violations(constraints: Sequence[Constraint], motion: Motion, t: Array
         if values.size:
             index = np.unravel_index(int(values.argmax()), values.shape)
             where = constraint.where(motion, tuple(int(k) for k in index))
-            found.append(Violation(constraint.name, float(values[index]), float(t[index[0]]), where))
+            amount, time = float(values[index]), float(t[index[0]])
+            found.append(Violation(constraint.name, amount, constraint.in_metres, time, where))
     return tuple(found)

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from ..dynamics import base_parameters, regressor
 from ..errors import DataError, OptionError
 from ..robot.robot import Robot
+from .composition import with_leads
 from .constraints import (
     Constraint,
     KeepWithin,
@@ -25,13 +26,15 @@ from .constraints import (
 )
 from .criteria import CRITERIA, Criterion, criterion_named
 from .problem import DesignProblem
-from .trajectory import Fourier, fourier_basis
+from .trajectory import Fourier, Trajectory, fourier_basis
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float, float], None]
 
 # Limits are looked at between the samples of the design too: on a grid this many times finer.
 FINER = 10
+# The fine grid has 200 samples a period of the fastest harmonic, between which a peak may rise by (π/200)²/2.
+_BETWEEN = 2e-4
 # Outer rounds of the augmented Lagrangian, iterations in each, and how the penalty grows.
 _ROUNDS, _ITERATIONS = 8, 60
 _FIRST_PENALTY, _GROWTH = 0.3, 4.0
@@ -129,17 +132,23 @@ def _still(problem: DesignProblem, x: Array) -> Array:
     return problem.free_numbers(still)
 
 
+def _keeps(problem: DesignProblem, x: Array) -> bool:
+    """Whether a motion keeps everything, between the samples too; the cheap limits are looked at first."""
+    motion, _ = _fine_motion(problem, x)
+    return all(constraint.values(motion).max(initial=-np.inf) <= -_BETWEEN for constraint in problem.constraints)
+
+
 def _repaired(problem: DesignProblem, x: Array) -> Array | None:
     """The largest part of a motion about its middle that keeps every limit; None where even standing does not."""
-    if _worst(_fine_violations(problem, x)) <= 0:
+    if _keeps(problem, x):
         return x
     still = _still(problem, x)
-    if _worst(_fine_violations(problem, still)) > 0:
+    if not _keeps(problem, still):
         return None
     low, high = 0.0, 1.0
-    for _ in range(20):
+    for _ in range(12):
         middle = 0.5 * (low + high)
-        if _worst(_fine_violations(problem, still + middle * (x - still))) <= 0:
+        if _keeps(problem, still + middle * (x - still)):
             low = middle
         else:
             high = middle
@@ -155,6 +164,23 @@ def _random_start(problem: DesignProblem, rng: np.random.Generator) -> Array:
     c[:, 0] = 0.5 * (lower + upper) + 0.25 * (upper - lower) * rng.uniform(-1, 1, size=n)
     size = np.minimum(limits.velocity, upper - lower) / np.sqrt(2 * N)
     c[:, 1:] = rng.normal(size=(n, 2 * N)) * size[:, None]
+    return _out_of_the_way(problem, c)
+
+
+def _out_of_the_way(problem: DesignProblem, c: Array) -> Array:
+    """A start clear of collisions and forbidden places: derivatives of deep penetrations lead nowhere.
+
+    The motion is made smaller about its own middle, and about the home pose where that does not help.
+    """
+    places = [constraint for constraint in problem.constraints if constraint.in_metres]
+    for middle in (c[:, 0], problem.robot.home):
+        still = np.zeros_like(c)
+        still[:, 0] = middle
+        for share in (1.0, 0.5, 0.25, 0.1):
+            x = problem.free_numbers(still + share * np.column_stack([np.zeros(len(c)), c[:, 1:]]))
+            motion = problem.motion(x)
+            if all(constraint.values(motion).max(initial=-np.inf) <= 0 for constraint in places):
+                return x
     return problem.free_numbers(c)
 
 
@@ -199,10 +225,10 @@ def _one_start(
         motion = problem.motion(x)
         for k, constraint in enumerate(problem.constraints):
             values = constraint.values(motion)
-            multipliers[k] = np.maximum(0.0, multipliers[k] + penalty * (values + tightening[k]))
+            multipliers[k] = problem.pressed(constraint, values, multipliers[k], penalty, tightening[k])
             # Between the samples a limit may be passed by a little more than at them.
             between = violations[k].amount - float(values.max(initial=-np.inf)) if values.size else 0.0
-            tightening[k] = max(tightening[k], min(max(between, 0.0), 0.1))
+            tightening[k] = max(tightening[k], min(max(between, 0.0), 0.1) + _BETWEEN)
         penalty *= _GROWTH
     if best is None:
         return _Start(x, np.inf, history[-1][2], tuple(history), problem.evaluations[1] - before, interrupted)
@@ -303,6 +329,42 @@ def _impossible(problem: DesignProblem, x: Array) -> OptionError:
     )
 
 
+def requirements(
+    robot: Robot, margin: float = 0.05, keep: Sequence[KeepWithin] = (), clearance: float | None = 0.01
+) -> tuple[Robot, list[Constraint], tuple[str, ...]]:
+    """The robot with a limit for everything, what its motion has to keep, and what was assumed or left out."""
+    if not 0 <= margin < 1:
+        raise OptionError(f"margin is {margin}; it is the share of every limit left free, from 0 to below 1")
+    bounded, notes = assumed_limits(robot)
+    constraints: list[Constraint] = [*joint_constraints(bounded, margin), *keep]
+    if clearance is not None:
+        collisions, touching = collisions_of(bounded, clearance)
+        constraints, notes = constraints + collisions, notes + touching
+    return bounded, constraints, notes
+
+
+def lead_in_and_out(
+    robot: Robot,
+    trajectory: Trajectory,
+    pose: ArrayLike,
+    margin: float = 0.05,
+    keep: Sequence[KeepWithin] = (),
+    clearance: float | None = 0.01,
+) -> Trajectory:
+    """The trajectory with a quintic from a pose before it and back to the pose after it, at half speed.
+
+    The leads keep what the trajectory keeps, or the error says what they break.
+    """
+    bounded, constraints, _ = requirements(robot, margin, keep, clearance)
+    limits = bounded.limits
+    whole = with_leads(trajectory, pose, 0.5 * limits.velocity, 0.5 * limits.acceleration)
+    t = np.linspace(0.0, whole.duration, max(200, int(200 * whole.duration)))
+    worst = max(worst_violations(constraints, Motion(bounded, *whole.sample(t)), t), key=lambda one: one.amount)
+    if worst.amount > 0:
+        raise OptionError(f"the way from the pose to the trajectory breaks a limit: {worst}; choose another pose")
+    return whole
+
+
 def design_excitation(
     robot: Robot,
     *,
@@ -333,16 +395,9 @@ def design_excitation(
     """
     if robot.nq != robot.n:
         raise OptionError(f"{robot.name} has ball or free joints; excitation is designed for hinges and slides")
-    if not 0 <= margin < 1:
-        raise OptionError(f"margin is {margin}; it is the share of every limit left free, from 0 to below 1")
-    bounded, notes = assumed_limits(robot)
+    bounded, constraints, notes = requirements(robot, margin, keep, clearance)
     samples = max(100, 20 * harmonics) if samples is None else samples
     _check_request(bounded, period, harmonics, samples, rate_hz)
-    constraints: list[Constraint] = [*joint_constraints(bounded, margin), *keep]
-    if clearance is not None:
-        collisions, touching = collisions_of(bounded, clearance)
-        constraints += collisions
-        notes += touching
     base = base_parameters(bounded, only=only)
     if base.rank == 0:
         raise OptionError("none of the chosen parameters acts on any torque; choose others")

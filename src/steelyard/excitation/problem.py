@@ -21,6 +21,14 @@ from .trajectory import Fourier, RestBasis, fourier_basis, rest_basis
 Array = NDArray[np.float64]
 
 
+# Five centimetres into a forbidden place weigh as much as twice the speed that is allowed.
+_A_LONG_WAY = 0.05
+
+
+def _weight(constraint: Constraint) -> float:
+    return 1.0 / _A_LONG_WAY if constraint.in_metres else 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class DesignProblem:
     """What to minimise and what to keep, for one robot and one period."""
@@ -109,6 +117,12 @@ class DesignProblem:
         by_Y[:, :, self.base.kept] = by_W * self.weights[:, None]
         return value, regressor_gradient(self.robot, motion.q, motion.qd, motion.qdd, by_Y)
 
+    def pressed(
+        self, constraint: Constraint, values: Array, multipliers: Array, penalty: float, tightening: float
+    ) -> Array:
+        """The next multipliers: how hard each entry of a constraint presses."""
+        return np.maximum(0.0, multipliers + penalty * _weight(constraint) * (values + tightening))
+
     def augmented(
         self, x: Array, multipliers: Sequence[Array], penalty: float, tightening: Array
     ) -> tuple[float, Array]:
@@ -116,9 +130,9 @@ class DesignProblem:
         motion = self.motion(x)
         value, total = self.objective_of(motion)
         for constraint, lam, tighten in zip(self.constraints, multipliers, tightening, strict=True):
-            pressed = np.maximum(0.0, lam + penalty * (constraint.values(motion) + tighten))
+            pressed = self.pressed(constraint, constraint.values(motion), lam, penalty, tighten)
             value += float((pressed**2 - lam**2).sum()) / (2.0 * penalty)
             if pressed.any():
-                pulled = constraint.pull_back(motion, pressed)
+                pulled = constraint.pull_back(motion, _weight(constraint) * pressed)
                 total = tuple(a + b for a, b in zip(total, pulled, strict=True))  # type: ignore[assignment]
         return value, self._gradient(total)

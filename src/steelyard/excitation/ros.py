@@ -103,10 +103,15 @@ def _samples(names: Sequence[str], times: Any, rows: dict[str, list[Any]]) -> Sa
     return Sampled(times, **tables, joints=tuple(names))
 
 
+def _time(sec: float, nanosec: float) -> float:
+    # One division rounds once: an even grid comes back to the last bit.
+    return (sec * 1e9 + nanosec) / 1e9
+
+
 def _seconds(value: Any, k: int) -> float:
     stamp = _mapping(value, f"time_from_start of point {k + 1}")
     try:
-        return float(stamp.get("sec", stamp.get("secs", 0))) + 1e-9 * float(stamp.get("nanosec", stamp.get("nsecs", 0)))
+        return _time(float(stamp.get("sec", stamp.get("secs", 0))), float(stamp.get("nanosec", stamp.get("nsecs", 0))))
     except (TypeError, ValueError):
         raise DataError(f"time_from_start of point {k + 1} is not {{sec, nanosec}} in whole numbers") from None
 
@@ -210,6 +215,6 @@ def read_bag(path: Path) -> Sampled:
         topics = ", ".join(sorted({topic for topic, _ in messages})[:20]) or "no topic"
         raise DataError(f"{len(messages)} JointTrajectory messages on {topics}; 1 is needed, best on {TOPIC}")
     message = messages[0][1]
-    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    times = [_time(p.time_from_start.sec, p.time_from_start.nanosec) for p in message.points]
     rows = {name: [getattr(p, what) for p in message.points] for name, what in QUANTITIES.items()}
     return _samples(message.joint_names, times, rows)

@@ -45,6 +45,13 @@ class Source:
     model: mujoco.MjModel  # what it compiles to
     notes: tuple[str, ...]  # what was changed or left out on the way
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker process gets the compiled model, which is all that it needs; MuJoCo's spec cannot be sent.
+        return {**self.__dict__, "spec": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, spec=rebuild_spec(state["model"], []))
+
 
 @dataclass(frozen=True, eq=False)
 class _Draft:
