@@ -9,6 +9,9 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/steelyard info panda
 	$(BIN)/steelyard check panda
+	mkdir -p demo
+	$(BIN)/steelyard excite panda --starts 1 --output demo/trajectory.csv --plot demo/trajectory.html
+	$(BIN)/steelyard simulate panda --trajectory demo/trajectory.csv --torque-noise 0.1 --output demo/recording.npz
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

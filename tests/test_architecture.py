@@ -14,8 +14,8 @@ ROOMS = (
     "dynamics",
     "physics",
     "excitation",
-    "simulation",
     "data",
+    "simulation",
     "identification",
     "evaluation",
     "control",
@@ -59,9 +59,9 @@ def test_numba_is_known_in_one_place():
 def test_nothing_is_unpickled_and_yaml_is_loaded_safely():
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text()
-        assert "pickle" not in text, path
+        assert "pickle" not in text.replace("allow_pickle=False", ""), path
         assert "yaml.load(" not in text or "(yaml.SafeLoader)" in text, path
-        assert "np.load(" not in text or "allow_pickle=False" in text, path
+        assert text.count("np.load(") <= text.count("allow_pickle=False"), path
 
 
 def test_a_second_process_does_not_compile_again():

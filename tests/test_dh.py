@@ -66,7 +66,7 @@ def textbook(convention: str, a: float, alpha: float, d: float, theta: float) ->
 
 
 lengths = st.floats(-2, 2)
-angles = st.floats(-7, 7)
+angles = st.floats(-6.28, 6.28)
 rows = st.fixed_dictionaries(
     {"a": lengths, "alpha": angles, "d": lengths, "theta": angles, "type": st.sampled_from(["revolute", "prismatic"])}
 )
@@ -262,7 +262,14 @@ BAD = {
     "limit": (table([{**ROW, "velocity": 0}]), "velocity is 0; a limit is above zero"),
     "com only": (table([{**ROW, "com": [0, 0, 0]}]), "has com but no mass"),
     "mass": (table([{**ROW, "mass": -1}]), "mass is -1 kg"),
-    "massless": (table([{**ROW, "mass": 0}]), "'link1' moves, but neither it nor"),
+    "massless": (table([{**ROW, "mass": 0}]), "joint 1 .'joint1'.: mass is 0; a link that moves has one"),
+    "offset": (table([{**ROW, "offset": 1}]), "no key 'offset'; the offset of a revolute joint is its theta"),
+    "degrees": (table([{**ROW, "alpha": 90}]), "alpha is 90 rad, more than a full turn; for degrees write unit: deg"),
+    "degrees of theta": (table([{**ROW, "theta": -90}]), "theta is -90 rad, more than a full turn"),
+    "negative moment": (
+        table([{**ROW, "mass": 1, "com": [0, 0, 0], "inertia": [0.05, 0.3, 0.3, 0.01, 0.02, 0.03]}]),
+        r"principal moment of -0.3.* kg·m².*six numbers are \[Ixx, Ixy, Ixz, Iyy, Iyz, Izz\]",
+    ),
     "twice": (table([{**ROW, "name": "j"}, {**ROW, "name": "j"}]), "joint name 'j' is taken"),
     "world": (table([{**ROW, "link": "world"}]), "link name 'world' is taken"),
     "name": (table([{**ROW, "name": True}]), "name is True; give a short name"),

@@ -262,6 +262,71 @@ def test_wrong_samples_give_one_clear_sentence(call, sentence):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "q",
+    [
+        np.ma.masked_greater(np.arange(7.0), 5),
+        np.ma.masked_greater(np.arange(14.0).reshape(2, 7), 5),
+        np.zeros(7, complex),
+        np.zeros(7, "datetime64[s]"),
+        np.zeros(7, "timedelta64[s]"),
+        ["0"] * 7,
+        np.full(7, 1j, object),
+    ],
+)
+def test_what_only_looks_like_numbers_is_refused(q):
+    robot = sy.load_robot("panda")
+    for call in (
+        lambda: sy.mass_matrix(robot, q),
+        lambda: sy.inverse_dynamics(robot, q, np.zeros(np.shape(q)), np.zeros(np.shape(q))),
+        lambda: sy.inverse_dynamics(robot, np.zeros(np.shape(q)), q, np.zeros(np.shape(q))),
+    ):
+        with pytest.raises(sy.DataError, match=r"(q|qd) (is not an array|has complex|has a masked)"):
+            call()
+
+
+def test_samples_that_cannot_be_written_to_need_no_other_kernel():
+    robot = sy.load_robot("panda")
+    from steelyard.dynamics.kernels import newton_euler
+
+    kernels = (newton_euler.one_sample, newton_euler.inverse_dynamics)
+    for shape in ((7,), (3, 7)):
+        x = np.zeros(shape)
+        sy.inverse_dynamics(robot, x, x, x)
+        before = [len(kernel.signatures) for kernel in kernels]
+        fixed = np.zeros(shape)
+        fixed.setflags(write=False)
+        sy.inverse_dynamics(robot, fixed, x, fixed)
+        assert [len(kernel.signatures) for kernel in kernels] == before
+    plain = np.ma.masked_array(np.ones(7))
+    assert np.array_equal(sy.gravity(robot, plain), sy.gravity(robot, np.ones(7)))
+
+
+COUPLED = """<mujoco><option density="1.2" viscosity="0.1" wind="1 0 0"/><worldbody>
+<body name="a" gravcomp="1"><joint name="h" axis="0 1 0" stiffness="5" springref="0.2" damping="1 2"/>
+  <geom size=".1 .2" type="capsule"/>
+  <body name="b" pos="0 0 .3"><joint name="k" axis="0 1 0" damping="1"/><geom size=".1"/><site name="s"/></body></body>
+<body name="c" pos="1 0 0"><joint name="z" type="slide" axis="0 0 1"/><geom size=".1"/><site name="s2"/></body></worldbody>
+<tendon>
+  <spatial name="sp" stiffness="10" damping="3 1" armature="0.2" frictionloss="1"><site site="s"/><site site="s2"/></spatial>
+  <fixed name="f" armature="0.4" damping="2" stiffness="3"><joint joint="h" coef="1"/><joint joint="k" coef="-1"/></fixed>
+</tendon>
+<equality><joint joint1="h" joint2="k" polycoef="0 2 0 0 0"/></equality>
+<actuator><position joint="h" kp="10" kv="3" armature="0.3" damping="0.7 0.2"/><motor tendon="f" armature="0.1"/></actuator>
+</mujoco>"""  # noqa: E501
+
+
+def test_the_judge_has_nothing_that_the_equation_does_not_carry():
+    result = sy.check_model(sy.load_robot(mujoco.MjSpec.from_string(COUPLED)), np.random.default_rng(0), 20)
+    assert [check.claim for check in result.checks if not check.holds] == []
+
+
+@pytest.mark.parametrize("states", [0, -3, 1.5, "many"])
+def test_a_check_needs_states(states):
+    with pytest.raises(sy.OptionError, match=r"states is .*; give a whole number of at least 1"):
+        sy.check_model(sy.load_robot("two_link"), np.random.default_rng(0), states)
+
+
 def test_a_zero_quaternion_is_refused():
     robot = sy.load_robot("wheel_legged")
     q = robot.home.copy()

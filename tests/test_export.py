@@ -199,7 +199,7 @@ def test_tilted_gravity_is_written_into_mjcf_and_noted_for_urdf(tmp_path):
     copy, notes = assert_round_trip(robot, tmp_path / "ur5e.xml")
     np.testing.assert_array_equal(copy.gravity, tilt.T @ [0, 0, -9.81])
     assert not any("gravity" in note for note in notes)
-    assert any("gravity=(5.886, 0, -7.848)" in note for note in export_model(robot, tmp_path / "ur5e.urdf"))
+    assert any("gravity (5.886, 0, -7.848)" in note for note in export_model(robot, tmp_path / "ur5e.urdf"))
 
 
 def test_gravity_that_the_model_switches_off_can_be_switched_on(tmp_path):
@@ -338,6 +338,71 @@ def test_files_that_are_in_memory_only_are_left_out_with_a_note(tmp_path):
     assert any("'m.obj'" in note for note in notes)
 
 
+def with_missing_mesh(folder, more=()):
+    geom = '<geom name="box" type="box" size=".1 .1 .1" pos="0 .1 0"/>'
+    mesh = '<geom name="box" type="mesh" mesh="m" mass="0"/>'
+    assets = '<asset><mesh name="m" file="gone.obj"/></asset><worldbody>'
+    return arm(folder, change=[(geom, mesh), ("<worldbody>", assets), *more])
+
+
+@pytest.mark.parametrize("folder", [".", "other"])
+def test_a_mesh_that_is_missing_stays_in_the_text(folder, tmp_path):
+    (tmp_path / "other").mkdir()
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia=".1 .1 .1"/><geom name="ball"'
+    source = with_missing_mesh(tmp_path, [('<geom name="ball"', inertial)])
+    robot = varied(load_robot(source, friction=FRICTION))
+    notes = export_model(robot, tmp_path / folder / source.name)
+    text = (tmp_path / folder / source.name).read_text()
+    assert '<mesh name="m" file="gone.obj"/>' in text
+    assert 'type="mesh" mesh="m"' in text
+    assert_same_dynamics(robot, load_robot(tmp_path / folder / source.name, friction=FRICTION))
+    assert any("'gone.obj'" in note for note in notes) == (folder == "other")
+
+
+def test_a_rewritten_model_without_its_missing_meshes_is_noted_and_never_takes_the_place_of_its_source(tmp_path):
+    (tmp_path / "part.xml").write_text('<mujoco><option timestep="0.001"/></mujoco>')
+    source = with_missing_mesh(tmp_path, [("<worldbody>", '<include file="part.xml"/><worldbody>')])
+    before, robot = source.read_text(), varied(load_robot(source, friction=FRICTION))
+    with pytest.raises(ModelError, match=r"without 'gone.obj' \(1 geom\).*give another path"):
+        export_model(robot, source)
+    link = tmp_path / "link.xml"
+    link.symlink_to(source)
+    with pytest.raises(ModelError, match="give another path"):
+        export_model(robot, link)
+    assert source.read_text() == before
+    for name in ("out.xml", "out.urdf"):
+        assert any("'gone.obj' (1 geom)" in note for note in export_model(robot, tmp_path / name)), name
+
+
+def test_what_only_a_urdf_says_is_noted_on_the_way_to_mjcf(tmp_path):
+    visual = "<visual><geometry><box size='1 1 1'/></geometry></visual></link>"
+    text = URDF.format(kind="revolute").replace("</link>", visual)
+    text = text.replace('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="jb"/>')
+    text = text.replace("</robot>", '<gazebo reference="a"/><ros2_control name="c"/></robot>')
+    robot = load_robot(file(tmp_path, text, "r.urdf"))
+    (note,) = [note for note in export_model(robot, tmp_path / "out.xml") if "URDF" in note]
+    for what in ("2 <visual>", "1 <mimic>", "1 <transmission>", "1 <gazebo>", "1 <ros2_control>"):
+        assert what in note
+    assert not any("<visual>" in note for note in export_model(robot, tmp_path / "out.urdf"))
+
+
+def test_a_urdf_that_has_to_be_written_anew_does_not_take_the_place_of_its_source(tmp_path):
+    text = URDF.format(kind="revolute").replace('"base"', '"world"')
+    text = text.replace('type="revolute"><parent link="world"/>', 'type="fixed"><parent link="world"/>')
+    source = file(tmp_path, text, "r.urdf")
+    robot = load_robot(source, floating_base=True)
+    with pytest.raises(ModelError, match="without 1 <transmission>; give another path"):
+        export_model(robot, source)
+    assert source.read_text() == text
+    assert any("1 <transmission>" in note for note in export_model(robot, tmp_path / "out.urdf"))
+
+
+@pytest.mark.parametrize("path", ["", None, 3])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ModelError, match="give the path of a file"):
+        export_model(load_robot("two_link"), path)
+
+
 def test_relative_files_of_a_urdf_are_found_from_another_folder(tmp_path):
     (tmp_path / "a" / "meshes").mkdir(parents=True)
     (tmp_path / "b").mkdir()
@@ -406,7 +471,7 @@ def test_what_a_urdf_has_no_place_for_is_noted(tmp_path):
         "frames of upper were moved",
         "1 actuator, 1 sensor, 1 site, 1 keyframe, 1 plane geom, nonlinear damping of shoulder, elbow",
         "slide without limits: elbow",
-        "gravity=(0.5, 0, -9.7)",
+        "gravity (0.5, 0, -9.7)",
         "limit of 0",
     ):
         assert words in notes

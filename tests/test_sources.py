@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import ModelError
+from steelyard.robot.load import load_robot
 from steelyard.robot.sources import Source, read_source, stated_limits
 from steelyard.robot.urdf import urdf_limits
 from trees import random_mjcf
@@ -209,6 +210,8 @@ def test_many_missing_meshes_are_one_note(tmp_path):
     assert read(tmp_path, text).notes == (
         "meshes '0.stl', '1.stl', '2.stl' and 6 more: each is missing: 9 geoms left out",
     )
+    unused = f"<mujoco><asset>{meshes}</asset><worldbody><body><joint/>{INERTIAL}</body></worldbody></mujoco>"
+    assert read(tmp_path, unused).notes == ("meshes '0.stl', '1.stl', '2.stl' and 6 more: each is missing: left out",)
 
 
 def test_what_the_compiler_changes_about_stated_inertials_is_said_with_numbers(tmp_path):
@@ -245,6 +248,8 @@ BAD = {
     "massless": (b'<mujoco><worldbody><body name="x"><joint/></body></worldbody></mujoco>', "'x' moves, but neither"),
     "nan": (ARM.replace('pos="0 0 .1"', 'pos="0 0 nan"').encode(), "line 1: a nan in pos='0 0 nan'"),
     "infinite": (ARM.replace('axis="0 1 0"', 'damping="inf"').encode(), "'j': its damping is not finite"),
+    "negative mass": (ARM.replace('mass="1"', 'mass="-1"').encode(), "'b' has mass -1 kg; a mass is not negative"),
+    "negative moment": (ARM.replace(".1 .1 .1", ".1 -.2 .1").encode(), "'b' has a moment of -0.2 kg·m².*correct it"),
     "impossible inertia": (ARM.replace(".1 .1 .1", "1 1 4").encode(), "inertia of 'b' is that of no rigid body"),
     "format": (ARM.replace('axis="0 1 0"', 'class="%n%n"').encode(), "line 1: '%' in class"),
     "too many copies": (
@@ -346,7 +351,9 @@ def test_a_fixed_root_floats_when_asked_and_only_then(tmp_path):
 
 def test_a_base_that_floats_already_is_left_alone(tmp_path):
     text = f'<mujoco><worldbody><body name="b"><freejoint/>{INERTIAL}</body></worldbody></mujoco>'
-    assert read(tmp_path, text, floating_base=True).model.nv == 6
+    source = read(tmp_path, text, floating_base=True)
+    assert source.model.nv == 6
+    assert source.notes == ("a floating base was asked for, and nothing changes: root body 'b' floats already",)
 
 
 def test_floating_base_refuses_a_model_with_two_roots_or_a_hanging_one(tmp_path):
@@ -355,6 +362,9 @@ def test_floating_base_refuses_a_model_with_two_roots_or_a_hanging_one(tmp_path)
         read(tmp_path, two, floating_base=True)
     with pytest.raises(ModelError, match="root body 'b' hangs on joint 'j'"):
         read(tmp_path, ARM, floating_base=True)
+    cup = two.replace('<body name="b">', '<body name="b"><freejoint/>')
+    with pytest.raises(ModelError, match="exactly one root body, and there are 2: 'a', 'b'"):
+        read(tmp_path, cup, floating_base=True)
 
 
 # ---- URDF
@@ -520,7 +530,6 @@ def test_geometry_gives_no_mass_to_a_link_without_inertial_whether_its_mesh_is_t
 
 UNPHYSICAL = {  # moments, what the note says, what is read instead
     "triangle": ((1, 1, 4), "(A + B < C)", (1 + 2 / 3, 1 + 2 / 3, 4 - 2 / 3)),
-    "negative": ((-1, 2, 2), "moments that are not positive", (0, 2, 2)),
     "point": ((0, 0, 0), "that of a point mass", (0, 0, 0)),
 }
 
@@ -536,6 +545,17 @@ def test_an_inertia_of_no_rigid_body_loads_and_is_named_with_its_numbers(tmp_pat
     assert sentence in note
     np.testing.assert_allclose(np.sort(source.model.body("odd").inertia), nearest, atol=1e-7)
     assert source.model.body("odd").mass == 2
+
+
+def test_a_negative_principal_moment_is_an_error_that_names_link_and_number(tmp_path):
+    odd = '<mass value="2"/><inertia ixx="-1" iyy="2" izz="2" ixy="0" ixz="0" iyz="0"/>'
+    with pytest.raises(ModelError, match=r"line 2: link 'odd': .* moment of -1 kg·m².*correct it"):
+        read(tmp_path, urdf(link("a"), link("odd", odd), joint("j", "a", "odd")), "r.urdf")
+
+
+def test_a_negative_moment_within_rounding_is_none(tmp_path):
+    thin = '<mass value="2"/><inertia ixx="-1e-9" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    assert read(tmp_path, urdf(link("a"), link("b", thin), joint("j", "a", "b"))).notes == ()
 
 
 def test_the_rounding_of_printed_digits_is_no_cause_for_a_note(tmp_path):
@@ -617,6 +637,52 @@ def test_a_real_urdf_without_its_meshes_loads():
     assert any("'link_6'" in note for note in source.notes)  # its inertia is zero in the file
 
 
+# ---- the options of load_robot
+
+
+def test_a_folder_does_not_hide_a_robot_of_the_library(tmp_path, monkeypatch):
+    (tmp_path / "two_link").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_robot("two_link").n == 2
+
+
+BAD_OPTIONS = {
+    "gravity": ({"gravity": "down"}, "gravity must be three finite numbers"),
+    "ragged gravity": ({"gravity": [1, [2], 3]}, "gravity must be three finite numbers"),
+    "mounting": ({"mounting": "wall"}, "mounting must be a 3×3 rotation matrix"),
+    "lock word": ({"lock": {"joint1": "a"}}, "joint 'joint1' cannot be locked at 'a'; give a number"),
+    "lock list": ({"lock": {"joint1": [0.1]}}, "joint 'joint1' cannot be locked at "),
+    "lock number": ({"lock": 3}, "lock is a list of joints"),
+    "lock of numbers": ({"lock": [3]}, "lock is a list of joints"),
+    "bodies number": ({"bodies": 3}, "bodies is a list of names"),
+    "bodies word": ({"bodies": "link1"}, r"give bodies=\['link1'\]"),
+    "friction number": ({"friction": 3}, "friction is a list of names"),
+    "friction of numbers": ({"friction": [3]}, "friction is a list of names"),
+    "lock outside": ({"lock": {"joint1": 5}}, "joint 'joint1' cannot be locked at 5, outside its range -2.* … 2.*"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_OPTIONS)
+def test_a_bad_option_of_load_robot_gets_one_sentence(case):
+    options, sentence = BAD_OPTIONS[case]
+    with pytest.raises(ModelError, match=sentence):
+        load_robot("panda", **options)
+
+
+def test_locks_with_and_without_a_value_go_together_and_are_noted_with_it():
+    robot = load_robot("panda", lock={"joint1": None, "joint2": 0.5, "joint4": None})
+    (note,) = [note for note in robot.notes if note.startswith("locked")]
+    assert "joint1 at 0, joint2 at 0.5, joint4 at 0 (outside its range -3.072 … -0.0698)" in note
+    assert load_robot("panda", lock={"joint4": 0.0}).n == 6  # where the model draws it, as an export writes it
+
+
+def test_a_home_outside_the_range_of_the_model_is_an_error(tmp_path):
+    path = write(tmp_path, "arm.xml", ARM.replace('name="j"', 'name="j" range="-90 90"'))
+    write(tmp_path, "arm.steelyard.yaml", "home: {j: 2.5}")
+    with pytest.raises(ModelError, match=r"home of 'j' is 2\.5, outside its range -1.571 … 1.571"):
+        load_robot(path)
+
+
 # ---- MjSpec and MjModel
 
 
@@ -645,7 +711,7 @@ def test_what_a_compiled_model_loses_is_named(tmp_path):
     assert source.model.key("home").qpos == 0.5
     assert source.model.ngeom == 1
     said = " ".join(source.notes)
-    for name in ("'drive'", "'rope'", "'m'", "1 geoms that are not simple shapes"):
+    for name in ("'drive'", "'rope'", "'m'", "1 geom that is not a simple shape"):
         assert name in said
 
 

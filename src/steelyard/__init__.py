@@ -7,6 +7,7 @@ tau = sy.inverse_dynamics(robot, q, qd, qdd)
 base = sy.base_parameters(robot)
 """
 
+from .data.recording import Recording
 from .dynamics import (
     base_parameters,
     coriolis_matrix,
@@ -25,10 +26,12 @@ from .dynamics import (
 from .errors import DataError, ModelError, OptionError, SteelyardError
 from .evaluation.model_check import check_model
 from .evaluation.model_compare import compare_models
+from .excitation.design import design_excitation
 from .robot.export import export_model
 from .robot.library import library_names
 from .robot.load import load_robot
 from .robot.robot import Robot
+from .simulation.closed_loop import simulate
 
 __version__ = "0.1.0"
 
@@ -36,12 +39,14 @@ __all__ = [
     "DataError",
     "ModelError",
     "OptionError",
+    "Recording",
     "Robot",
     "SteelyardError",
     "base_parameters",
     "check_model",
     "compare_models",
     "coriolis_matrix",
+    "design_excitation",
     "energy",
     "export_model",
     "forward_dynamics",
@@ -55,5 +60,6 @@ __all__ = [
     "mass_matrix",
     "pose",
     "regressor",
+    "simulate",
     "velocity",
 ]

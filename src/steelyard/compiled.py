@@ -55,13 +55,15 @@ event.register("numba:compile", _announcer)
 
 
 def kernel(function: Callable) -> Any:
-    """Compile a function to machine code that runs without the interpreter's lock, and keep it on disk."""
+    """Compile a function to machine code that runs without the interpreter's lock, and keep it on disk.
+
+    It is inlined into its callers: a call hands over every array as seven numbers, which costs more than the kernel.
+    """
     path = Path(function.__code__.co_filename)
     if path.parent.name != "kernels":
         raise RuntimeError(f"{path}: compiled functions live in a folder named 'kernels'")
-    # Inlined into its callers: a call hands over every array as seven numbers, which costs more than a short kernel.
-    compile_ = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
-    dispatcher = compile_(function)
+    options = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "forceinline": True}
+    dispatcher = numba.njit(nogil=True, cache=True, **options)(function)
     # The stamp that Numba compares with the one on disk; without this attribute its own (mtime and size) stays.
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
     if cache_file is not None and hasattr(cache_file, "_source_stamp"):

@@ -19,7 +19,7 @@ from ..excitation.exchange import read_trajectory, samples_of, write_trajectory
 from ..report.excitation import write_excitation_plot
 from ..robot.robot import Robot
 from .options import AsJson, Bodies, Friction, Gravity, Lock, Model, Mounting, names, numbers, robot_from
-from .output import console, number, print_json
+from .output import console, number, print_json, say
 
 _BOX = re.compile(r"^(?P<body>[^:]+):(?P<axis>[xyz])(?P<side>[<>])(?P<bound>[-+.\deE]+)$")
 
@@ -89,15 +89,16 @@ def _summary(robot: Robot, excitation: Excitation, written: list[str]) -> dict[s
 
 def _print_summary(robot: Robot, excitation: Excitation, written: list[str]) -> None:
     out = console()
-    out.print(f"[bold]{robot.name}[/bold]: {excitation.criterion} {number(excitation.value, 6)}; {excitation.message}")
+    summary = f"{excitation.criterion} {number(excitation.value, 6)}; {excitation.message}"
+    say(out, f"{robot.name}: {summary}")
     listed = ", ".join(f"{name} {number(value, 5)}" for name, value in excitation.figures.items())
-    out.print(f"criteria of the unweighted base regressor: {listed}", soft_wrap=True)
+    say(out, f"criteria of the unweighted base regressor: {listed}")
     for violation in excitation.violations:
-        out.print(f"  {violation}", soft_wrap=True)
+        say(out, f"  {violation}")
     for note in excitation.notes:
-        out.print(f"note: {note}", soft_wrap=True)
+        say(out, f"note: {note}")
     for path in written:
-        out.print(f"wrote {path}", soft_wrap=True)
+        say(out, f"wrote {path}")
 
 
 def excite(

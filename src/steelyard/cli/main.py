@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import excite, models
+from . import excite, models, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -17,6 +17,7 @@ app = typer.Typer(
 )
 models.register(app)
 excite.register(app)
+simulate.register(app)
 
 
 def _version(asked: bool) -> None:
@@ -36,17 +37,30 @@ def _options(
         os.environ["STEELYARD_QUIET"] = "1"
 
 
+def _stop_writing() -> None:
+    """Nothing more to standard output, or the interpreter would complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Run the command line; what the user can mend is one sentence, what we broke says where to look."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where what goes wrong can still be said
     except SteelyardError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenPipeError:
         # The reader of our output has seen enough (`| head`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _stop_writing()
         raise SystemExit(0) from None
+    except OSError as error:
+        _stop_writing()
+        what = f"{error.filename}: " if error.filename else "the output cannot be written: "
+        print(f"error: {what}{error.strerror or error}", file=sys.stderr)
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         raise SystemExit(130) from None

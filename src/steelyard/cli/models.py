@@ -1,20 +1,37 @@
-"""Commands that look at models: robots, info, check, compare."""
+"""Commands on models: robots, info, check, compare, export."""
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from ..dynamics import BaseParameters, base_parameters
+from ..errors import ModelError, unknown_name
 from ..evaluation.model_check import ModelCheck, check_model
 from ..evaluation.model_compare import ModelComparison, compare_models
+from ..robot.export import export_model
 from ..robot.inertia import mass_com_inertia, principal_inertia
 from ..robot.library import library_names, library_path
 from ..robot.load import load_robot
+from ..robot.reader import joint_names
 from ..robot.robot import Robot
-from ..robot.sidecar import read_sidecar
-from .options import AsJson, Bodies, FloatingBase, Friction, Gravity, Lock, Model, Mounting, Seed, States, robot_from
-from .output import console, number, print_json, table
+from ..robot.sidecar import SUFFIX, read_sidecar
+from .options import (
+    AsJson,
+    Bodies,
+    FloatingBase,
+    Friction,
+    Gravity,
+    Lock,
+    Model,
+    Mounting,
+    Seed,
+    States,
+    locks_in,
+    robot_from,
+)
+from .output import add_row, console, escape, number, print_json, say, table
 
 
 def robots(as_json: AsJson = False) -> None:
@@ -40,7 +57,7 @@ def robots(as_json: AsJson = False) -> None:
     counts = ("joints", "bodies", "parameters")
     listing = table(None, "name", *counts, "description", right=counts)
     for row in rows:
-        listing.add_row(*(str(value) for value in row.values()))
+        add_row(listing, *(str(value) for value in row.values()))
     console().print(listing)
 
 
@@ -94,21 +111,22 @@ def _facts(robot: Robot, base: BaseParameters) -> dict[str, Any]:
 
 def _print_facts(facts: dict[str, Any], all_names: bool) -> None:
     out = console()
-    gravity = ", ".join(number(x) for x in facts["gravity"])
-    n = facts["degrees_of_freedom"]
-    out.print(f"[bold]{facts['name']}[/bold]  {n} degrees of freedom, gravity ({gravity}) m/s²\n")
+    g = np.array(facts["gravity"])
+    g = np.where(np.abs(g) < 1e-12 * np.abs(g).max(), 0.0, g)  # what turning by a right angle leaves of zero
+    n, gravity = facts["degrees_of_freedom"], ", ".join(number(x) for x in g)
+    out.print(f"[bold]{escape(facts['name'])}[/bold]  {n} degrees of freedom, gravity ({gravity}) m/s²\n")
     bodies = table(
         "Bodies", "body", "mass kg", "centre of mass m", "principal inertia kg·m²", "identified", right=("mass kg",)
     )
     for body in facts["bodies"]:
         com, moments = (" ".join(number(x) for x in body[key]) for key in ("com", "principal_inertia"))
-        bodies.add_row(body["name"], number(body["mass"]), com, moments, "yes" if body["identified"] else "no")
+        add_row(bodies, body["name"], number(body["mass"]), com, moments, "yes" if body["identified"] else "no")
     out.print(bodies)
     keys = ("velocity", "acceleration", "torque", "armature", "damping", "coulomb")
     joints = table("\nJoints (SI units)", "joint", "kind", "moves", "range", *keys, right=keys)
     for joint in facts["joints"]:
         reach = f"{number(joint['range'][0])} … {number(joint['range'][1])}"
-        joints.add_row(joint["name"], joint["kind"], joint["body"], reach, *(number(joint[key]) for key in keys))
+        add_row(joints, joint["name"], joint["kind"], joint["body"], reach, *(number(joint[key]) for key in keys))
     out.print(joints)
     counts, base = dict(facts["parameters"]), facts["base_parameters"]
     total = counts.pop("total")
@@ -120,13 +138,13 @@ def _print_facts(facts: dict[str, Any], all_names: bool) -> None:
     )
     if all_names:
         for name in base["names"]:
-            out.print(f"  {name}", soft_wrap=True)
+            say(out, f"  {name}")
         if base["without_effect"]:
-            out.print("Without effect: " + ", ".join(base["without_effect"]), soft_wrap=True)
+            say(out, "Without effect: " + ", ".join(base["without_effect"]))
     else:
         out.print("  (`--base` lists them)")
     for note in facts["notes"]:
-        out.print(f"note: {note}", soft_wrap=True)
+        say(out, f"note: {note}")
 
 
 def info(
@@ -161,11 +179,11 @@ def _print_check(result: ModelCheck) -> None:
         listing.add_row(mark, check.claim, f"{check.error:.1e}", f"{check.limit:.0e}" if check.limit else "0")
     out.print(listing)
     for invalid in result.invalid:
-        out.print(f"warning: {invalid}", soft_wrap=True)
+        say(out, f"warning: {invalid}")
     for note in result.notes:
-        out.print(f"note: {note}", soft_wrap=True)
-    verdict = "right." if result.holds else "[red]wrong[/red]: this is a fault in Steelyard."
-    out.print(f"The dynamics of this model are {verdict}")
+        say(out, f"note: {note}")
+    verdict = result.verdict if result.holds else result.verdict.replace("wrong", "[red]wrong[/red]")
+    out.print(f"The dynamics of this model are {verdict}.")
 
 
 def check(
@@ -192,6 +210,8 @@ def check(
                 "robot": result.robot,
                 "states": result.states,
                 "holds": result.holds,
+                "verdict": result.verdict,
+                "mended": result.mended,
                 "checks": [
                     {"claim": c.claim, "error": c.error, "limit": c.limit, "holds": c.holds} for c in result.checks
                 ],
@@ -207,13 +227,15 @@ def check(
 
 def _print_comparison(result: ModelComparison) -> None:
     out = console()
-    columns = ("axis °", "axis mm", "gravity", "torque", "of")
+    unit = " or ".join(dict.fromkeys(joint.unit for joint in result.joints))
+    columns = ("axis °", "axis mm", f"gravity {unit}", f"torque {unit}", f"largest torque {unit}")
     listing = table(
         f"Largest differences between {result.names[0]} and {result.names[1]}", "joint", *columns, right=columns
     )
     for joint in result.joints:
         name = joint.names[0] if joint.names[0] == joint.names[1] else " / ".join(joint.names)
-        listing.add_row(
+        add_row(
+            listing,
             name,
             f"{np.degrees(joint.axis_angle):.2g}",
             f"{joint.axis_distance * 1e3:.2g}",
@@ -224,7 +246,20 @@ def _print_comparison(result: ModelComparison) -> None:
     out.print(listing)
     out.print(f"mass matrix: {result.mass_matrix:.2g} of its largest element")
     out.print(f"moving mass: {result.total_mass[0]:.4g} kg and {result.total_mass[1]:.4g} kg")
-    out.print(result.verdict, soft_wrap=True)
+    say(out, result.verdict)
+
+
+def _held_where_they_are(models: list[str], lock: list[str] | None) -> list[Robot]:
+    """The models, each with those of the joints held that it has."""
+    robots, locks = [load_robot(model) for model in models], locks_in(lock)
+    if locks is None:
+        return robots
+    joints = [joint_names(robot.source.model) if robot.source else [] for robot in robots]
+    for name in locks:
+        if not any(name in names for names in joints):
+            raise ModelError(unknown_name("joint to lock", name, dict.fromkeys(joints[0] + joints[1])))
+    held = [{name: value for name, value in locks.items() if name in names} for names in joints]
+    return [load_robot(model, lock=its or None) for model, its in zip(models, held, strict=True)]
 
 
 def compare(
@@ -241,7 +276,7 @@ def compare(
 
     Example: `steelyard compare ur10 ur5e`
     """
-    a, b = robot_from(model_a, lock), robot_from(model_b, lock)
+    a, b = _held_where_they_are([model_a, model_b], lock)
     result = compare_models(a, b, np.random.default_rng(seed), states)
     if not as_json:
         _print_comparison(result)
@@ -261,6 +296,7 @@ def compare(
                     "gravity": joint.gravity,
                     "torque": joint.torque,
                     "torque_scale": joint.torque_scale,
+                    "unit": joint.unit,
                 }
                 for joint in result.joints
             ],
@@ -268,7 +304,36 @@ def compare(
     )
 
 
+def export(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to: .xml and .mjcf are MJCF, .urdf is URDF.")],
+    lock: Lock = None,
+    bodies: Bodies = None,
+    friction: Friction = None,
+    gravity: Gravity = None,
+    mounting: Mounting = None,
+    floating_base: FloatingBase = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace a file that exists.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as MJCF or URDF, by the suffix, with a sidecar of limits and locks where it needs one.
+
+    Example: `steelyard export my_table.yaml --output arm.xml`
+    """
+    robot = robot_from(model, lock, bodies, friction, gravity, mounting, floating_base)
+    notes = export_model(robot, output, overwrite=overwrite)
+    sidecar = output.with_name(output.stem + SUFFIX)
+    written = [output, *([sidecar] if any(note.startswith(sidecar.name) for note in notes) else [])]
+    if as_json:
+        print_json({"robot": robot.name, "written": [str(path) for path in written], "notes": notes})
+        return
+    for path in written:
+        say(console(), f"wrote {path}")
+    for note in notes:
+        say(console(), f"note: {note}")
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (robots, info, check, compare):
+    for command in (robots, info, check, compare, export):
         app.command()(command)

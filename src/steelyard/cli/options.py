@@ -13,7 +13,7 @@ from ..robot.robot import Robot
 Model = Annotated[str, typer.Argument(help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")]
 Lock = Annotated[
     list[str] | None,
-    typer.Option("--lock", metavar="JOINT[=VALUE]", help="Hold a joint, where the model draws it or at VALUE."),
+    typer.Option("--lock", metavar="JOINT[=VALUE]", help="Hold a joint, where it is drawn or at VALUE (rad or m)."),
 ]
 Bodies = Annotated[
     str | None, typer.Option("--bodies", metavar="A,B,…", help="Identify these bodies only; others act as known.")
@@ -26,7 +26,7 @@ Gravity = Annotated[
 ]
 Mounting = Annotated[
     str | None,
-    typer.Option("--mounting", metavar="ROLL,PITCH,YAW", help="Tilt of the base against the world, in degrees."),
+    typer.Option("--mounting", metavar="ROLL,PITCH,YAW", help="Tilt of the base in the world, degrees; R = Rz Ry Rx."),
 ]
 FloatingBase = Annotated[bool, typer.Option("--floating-base", help="Let the model's root move freely.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -43,29 +43,28 @@ def names(text: str | None) -> list[str] | None:
 
 def numbers(text: str, count: int, option: str) -> NDArray[np.float64]:
     """`1,2,3` as numbers."""
+    wanted = "a finite number" if count == 1 else f"{count} finite numbers separated by commas"
     try:
         values = np.array([float(part) for part in text.replace(",", " ").split()])
     except ValueError:
-        raise OptionError(f"{option} takes {count} numbers separated by commas, not '{text}'") from None
+        raise OptionError(f"{option} takes {wanted}, not '{text}'") from None
     if values.shape != (count,) or not np.isfinite(values).all():
-        raise OptionError(f"{option} takes {count} finite numbers separated by commas, not '{text}'")
+        raise OptionError(f"{option} takes {wanted}, not '{text}'")
     return values
 
 
-def _locks(given: list[str] | None) -> list[str] | dict[str, float] | None:
+def locks_in(given: list[str] | None) -> dict[str, float | None] | None:
+    """`joint1` and `joint2=0.5` as a mapping; None where the model draws the joint."""
     if not given:
         return None
-    locks: dict[str, float] = {}
-    plain: list[str] = []
+    locks: dict[str, float | None] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if equals:
-            locks[name] = float(numbers(value, 1, f"--lock {name}")[0])
+            locks[name.strip()] = float(numbers(value, 1, f"--lock {name}")[0])
         else:
-            plain += [part.strip() for part in name.split(",")]
-    if locks and plain:
-        raise OptionError(f"give --lock a value for every joint or for none; {plain[0]} has none")
-    return locks or plain
+            locks |= {part.strip(): None for part in name.split(",")}
+    return locks
 
 
 def rotation(roll_pitch_yaw_degrees: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,7 +92,7 @@ def robot_from(
     return load_robot(
         model,
         bodies=names(bodies),
-        lock=_locks(lock),
+        lock=locks_in(lock),
         friction=names(friction) or (),
         gravity=None if gravity is None else numbers(gravity, 3, "--gravity"),
         mounting=None if mounting is None else rotation(numbers(mounting, 3, "--mounting")),

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
 def console() -> Console:
     """Standard output; a pipe gets plain text as wide as it needs."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=200, no_color=True)
+    out = Console(highlight=False, emoji=False)
+    return out if out.is_terminal else Console(highlight=False, emoji=False, width=200, no_color=True)
 
 
 def plain(value: Any) -> Any:
@@ -36,10 +37,20 @@ def print_json(value: Any) -> None:
 
 def table(title: str | None, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """A table whose columns named in `right` are numbers."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    made = Table(title=title and escape(title), title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
     return made
+
+
+def add_row(made: Table, *cells: str) -> None:
+    """A row of texts as they are: a name like `arm[left]` is no markup."""
+    made.add_row(*(escape(cell) for cell in cells))
+
+
+def say(out: Console, text: str, before: str = "") -> None:
+    """A line of text as it is, however long, after a word that may have markup."""
+    out.print(before + escape(text), soft_wrap=True)
 
 
 def number(x: float, digits: int = 4) -> str:

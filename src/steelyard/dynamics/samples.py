@@ -17,11 +17,28 @@ def _wrong_shape(robot: Robot, name: str, x: NDArray, width: int) -> DataError:
     )
 
 
-def _matrix(robot: Robot, name: str, x: ArrayLike, width: int) -> Array:
+def _numbers(name: str, x: ArrayLike) -> Array:
+    """The values as float64 in one block, in an array that may be written to."""
     try:
-        values = np.ascontiguousarray(x, dtype=np.float64)
+        given = x if isinstance(x, np.ndarray) else np.asarray(x)
+        if isinstance(x, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in x):
+            given = np.ma.stack(x)  # which numpy alone would strip of their masks
+        if given.dtype.kind == "c":
+            raise DataError(f"{name} has complex values; give real ones")
+        if given.dtype.kind not in "biufO":
+            raise DataError(f"{name} is not an array of numbers but of {given.dtype}")
+        if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+            row = int(np.argwhere(np.ma.getmaskarray(given))[0, 0]) if given.ndim == 2 else 0
+            raise DataError(f"{name} has a masked value at sample {row}; remove or fill such samples")
+        values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{name} is not an array of numbers") from None
+    # Numba takes an array that is read-only or not aligned for another type and compiles every kernel once more for it
+    return values if values.flags.carray else values.copy()
+
+
+def _matrix(robot: Robot, name: str, x: ArrayLike, width: int) -> Array:
+    values = _numbers(name, x)
     if np.ndim(x) == 1:
         values = values[None, :]
     if values.ndim != 2 or values.shape[1] != width or np.ndim(x) == 0:
@@ -68,7 +85,7 @@ _FLOAT = np.dtype(np.float64)
 
 
 def _is_vector(x: object, shape: tuple[int]) -> bool:
-    return type(x) is np.ndarray and x.dtype is _FLOAT and x.shape == shape and x.flags.c_contiguous
+    return type(x) is np.ndarray and x.dtype is _FLOAT and x.shape == shape and x.flags.carray
 
 
 def is_one_sample(robot: Robot, q: object, qd: object, qdd: object) -> bool:

@@ -16,7 +16,9 @@ from ..dynamics import (
     mass_matrix,
     regressor,
 )
+from ..errors import OptionError
 from ..robot.feasibility import Invalidity, invalidities
+from ..robot.inertials import Mended
 from ..robot.robot import Robot
 from ..robot.states import random_states
 from ..robot.twin import Twin, twin
@@ -56,6 +58,20 @@ class ModelCheck:
     @property
     def holds(self) -> bool:
         return all(check.holds for check in self.checks)
+
+    @property
+    def mended(self) -> bool:
+        """Whether inertias were changed when the model was loaded."""
+        return any(isinstance(note, Mended) for note in self.notes)
+
+    @property
+    def verdict(self) -> str:
+        """What the dynamics of the model are, in words."""
+        if not self.holds:
+            return "wrong: this is a fault in Steelyard"
+        if self.invalid:
+            return "right, of inertias that no rigid body has (see warnings)"
+        return "right, of the inertias as mended (see notes)" if self.mended else "right"
 
 
 def _relative(value: Array, reference: Array, of: Array | None = None) -> float:
@@ -100,8 +116,10 @@ def _there_and_back(robot: Robot, q: Array, qd: Array, tau: Array) -> Array:
 
 def check_model(robot: Robot, rng: np.random.Generator, states: int = 200) -> ModelCheck:
     """Compare regressor, torque, mass matrix and energy with MuJoCo's, and hold them to the identities they obey."""
+    if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 1:
+        raise OptionError(f"states is {states!r}; give a whole number of at least 1")
     judge = twin(robot)
-    q, qd, qdd = random_states(robot, rng, states)
+    q, qd, qdd = random_states(robot, rng, int(states))
     tau = inverse_dynamics(robot, q, qd, qdd)
     linear = regressor(robot, q, qd, qdd) @ robot.parameters + known_torque(robot, q, qd, qdd)
     M, C = mass_matrix(robot, q), coriolis_matrix(robot, q, qd)

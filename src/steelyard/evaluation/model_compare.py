@@ -23,9 +23,10 @@ class JointDifference:
     names: tuple[str, str]
     axis_angle: float  # rad, between the two directions
     axis_distance: float  # m, between the two lines; 0 for a slide, which has a direction only
-    gravity: float  # N·m or N
+    gravity: float  # in `unit`
     torque: float
     torque_scale: float  # the largest torque of the first model
+    unit: str  # N·m, or N where the joint slides
 
     @property
     def same_axis(self) -> bool:
@@ -83,21 +84,30 @@ def _shared_states(a: Robot, b: Robot, rng: np.random.Generator, states: int) ->
 
 def _verdict(a: Robot, b: Robot, joints: tuple[JointDifference, ...], mass: float) -> str:
     apart = [joint for joint in joints if not joint.same_axis]
+    same_dynamics = mass < SAME and all(joint.same_torque for joint in joints)
     if apart:
         first = apart[0]
-        turned = ", so they turn opposite ways" if first.axis_angle > np.pi - SAME else ""
+        turned = " (they turn opposite ways)" if first.axis_angle > np.pi - SAME else ""
+        where = (
+            f"at joint {first.names[0]} / {first.names[1]}: its axes differ by {np.degrees(first.axis_angle):.3g}°"
+            f"{turned} and by {first.axis_distance * 1e3:.3g} mm"
+        )
+        if same_dynamics:
+            return (
+                "the dynamics agree, the frames do not: mass matrix, gravity and torque are the same, but the axes "
+                f"stand elsewhere from the base, first {where}; compare how the two bases are placed"
+            )
         return (
-            f"the frames part at joint {first.names[0]} / {first.names[1]}: its axes differ by "
-            f"{np.degrees(first.axis_angle):.3g}°{turned} and {first.axis_distance * 1e3:.3g} mm; "
+            f"the frames part {where}; "
             "compare the link lengths there, and the zero and the direction of this joint and the one before"
         )
     if not np.allclose(a.gravity, b.gravity, atol=1e-3):
         return f"the joints agree, gravity does not: {a.gravity.tolist()} and {b.gravity.tolist()} m/s²"
-    if mass >= SAME or any(not joint.same_torque for joint in joints):
+    if not same_dynamics:
         heavy = max(joints, key=lambda joint: joint.torque / max(joint.torque_scale, 1e-12))
         return (
             f"the joints agree, the inertial parameters do not: the torque of joint {heavy.names[0]} differs by up to "
-            f"{heavy.torque:.3g} of {heavy.torque_scale:.3g}"
+            f"{heavy.torque:.3g} of {heavy.torque_scale:.3g} {heavy.unit}"
         )
     return "the models agree"
 
@@ -125,6 +135,7 @@ def compare_models(a: Robot, b: Robot, rng: np.random.Generator, states: int = 2
             float(g[k]),
             float(tau[k]),
             float(scale[k]),
+            "N" if a.dof_names[k] in a.layout.linear_dofs else "N·m",
         )
         for k in range(a.n)
     )

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 # An information matrix whose eigenvalues span more than this is singular as far as doubles can tell.
 _SINGULAR = 1e-14
+# Power of the smooth stand-ins for extreme eigenvalues, where nothing else is said: within n^(1/2p) of the extreme.
+SHARPEST = 64.0
 
 
 class Criterion(Protocol):
@@ -28,8 +30,8 @@ class Criterion(Protocol):
         """The figure for people, from the eigenvalues in ascending order."""
         ...
 
-    def objective(self, eigenvalues: Array, vectors: Array) -> tuple[float, Array]:
-        """What the optimiser minimises, a monotone function of the figure, and its derivative by A."""
+    def objective(self, eigenvalues: Array, vectors: Array, sharpness: float = SHARPEST) -> tuple[float, Array]:
+        """What the optimiser minimises, a smooth stand-in for the logarithm of the figure, and its derivative by A."""
         ...
 
 
@@ -39,6 +41,20 @@ def _floored(eigenvalues: Array) -> Array:
 
 def _sum(weights: Array, vectors: Array) -> Array:
     return (vectors * weights) @ vectors.T
+
+
+def _soft_largest(eigenvalues: Array, sharpness: float) -> tuple[float, Array]:
+    """log (Σ λ^p)^(1/p), a smooth stand-in for log λmax, and its derivative by every λ; p < 0 stands for −log λmin.
+
+    The extreme eigenvalues cross on the way to an optimum, and there they have no derivative: a gradient method stops
+    at such a kink. The stand-in has none, and tends to the extreme as p grows.
+    """
+    logs = np.log(eigenvalues)
+    top = logs.max() if sharpness > 0 else logs.min()
+    powers = np.exp(sharpness * (logs - top))
+    return float(np.log(powers.sum()) / abs(sharpness) + np.sign(sharpness) * top), (
+        np.sign(sharpness) * powers / (powers.sum() * eigenvalues)
+    )
 
 
 @dataclass(frozen=True)
@@ -51,11 +67,11 @@ class Condition:
         kept = _floored(eigenvalues)
         return float(np.sqrt(kept[-1] / kept[0]))
 
-    def objective(self, eigenvalues: Array, vectors: Array) -> tuple[float, Array]:
+    def objective(self, eigenvalues: Array, vectors: Array, sharpness: float = SHARPEST) -> tuple[float, Array]:
         kept = _floored(eigenvalues)
-        first, last = vectors[:, 0], vectors[:, -1]
-        gradient = 0.5 * (np.outer(last, last) / kept[-1] - np.outer(first, first) / kept[0])
-        return float(np.log(self.value(eigenvalues))), gradient
+        largest, by_largest = _soft_largest(kept, sharpness)
+        smallest, by_smallest = _soft_largest(kept, -sharpness)
+        return 0.5 * (largest + smallest), _sum(0.5 * (by_largest + by_smallest), vectors)
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,7 @@ class LogDet:
     def value(self, eigenvalues: Array) -> float:
         return float(-np.log(_floored(eigenvalues)).sum())
 
-    def objective(self, eigenvalues: Array, vectors: Array) -> tuple[float, Array]:
+    def objective(self, eigenvalues: Array, vectors: Array, sharpness: float = SHARPEST) -> tuple[float, Array]:
         count = len(eigenvalues)
         return self.value(eigenvalues) / count, _sum(-1.0 / (count * _floored(eigenvalues)), vectors)
 
@@ -81,9 +97,9 @@ class EOptimal:
     def value(self, eigenvalues: Array) -> float:
         return float(1.0 / np.sqrt(_floored(eigenvalues)[0]))
 
-    def objective(self, eigenvalues: Array, vectors: Array) -> tuple[float, Array]:
-        least = _floored(eigenvalues)[0]
-        return float(-0.5 * np.log(least)), -0.5 * np.outer(vectors[:, 0], vectors[:, 0]) / least
+    def objective(self, eigenvalues: Array, vectors: Array, sharpness: float = SHARPEST) -> tuple[float, Array]:
+        smallest, by_smallest = _soft_largest(_floored(eigenvalues), -sharpness)
+        return 0.5 * smallest, _sum(0.5 * by_smallest, vectors)
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,7 @@ class AOptimal:
     def value(self, eigenvalues: Array) -> float:
         return float((1.0 / _floored(eigenvalues)).sum())
 
-    def objective(self, eigenvalues: Array, vectors: Array) -> tuple[float, Array]:
+    def objective(self, eigenvalues: Array, vectors: Array, sharpness: float = SHARPEST) -> tuple[float, Array]:
         kept = _floored(eigenvalues)
         total = self.value(eigenvalues)
         return float(np.log(total)), _sum(-1.0 / (kept**2 * total), vectors)
@@ -110,11 +126,11 @@ class ConditionAndSmallest:
     def value(self, eigenvalues: Array) -> float:
         return Condition().value(eigenvalues) + 100.0 * EOptimal().value(eigenvalues)
 
-    def objective(self, eigenvalues: Array, vectors: Array) -> tuple[float, Array]:
-        total = self.value(eigenvalues)
-        condition, smallest = Condition().value(eigenvalues), 100.0 * EOptimal().value(eigenvalues)
-        _, by_condition = Condition().objective(eigenvalues, vectors)
-        _, by_smallest = EOptimal().objective(eigenvalues, vectors)
+    def objective(self, eigenvalues: Array, vectors: Array, sharpness: float = SHARPEST) -> tuple[float, Array]:
+        of_condition, by_condition = Condition().objective(eigenvalues, vectors, sharpness)
+        of_smallest, by_smallest = EOptimal().objective(eigenvalues, vectors, sharpness)
+        condition, smallest = np.exp(of_condition), 100.0 * np.exp(of_smallest)
+        total = condition + smallest
         return float(np.log(total)), (condition * by_condition + smallest * by_smallest) / total
 
 

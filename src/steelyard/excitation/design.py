@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from ..dynamics import base_parameters, regressor
 from ..errors import DataError, OptionError
@@ -24,7 +25,7 @@ from .constraints import (
     joint_constraints,
     worst_violations,
 )
-from .criteria import CRITERIA, Criterion, criterion_named
+from .criteria import CRITERIA, SHARPEST, Criterion, criterion_named
 from .problem import DesignProblem
 from .trajectory import Fourier, Trajectory, fourier_basis
 
@@ -38,6 +39,7 @@ _BETWEEN = 2e-4
 # Outer rounds of the augmented Lagrangian, iterations in each, and how the penalty grows.
 _ROUNDS, _ITERATIONS = 8, 60
 _FIRST_PENALTY, _GROWTH = 0.3, 4.0
+_FIRST_SHARPNESS = 4.0
 # The smallest amplitude, in rad or m, that is still a motion.
 _SMALLEST_AMPLITUDE = 1e-3
 
@@ -191,6 +193,7 @@ def _one_start(
     multipliers = [np.zeros_like(constraint.values(problem.motion(x))) for constraint in problem.constraints]
     tightening = np.zeros(len(problem.constraints))
     penalty = _FIRST_PENALTY
+    sharpness = _FIRST_SHARPNESS
     best: tuple[float, Array] | None = None
     history: list[tuple[int, float, float]] = []
     interrupted = False
@@ -202,9 +205,10 @@ def _one_start(
         if stopped():
             raise _Stopped
         latest = z
-        return problem.augmented(z, multipliers, penalty, tightening)
+        return problem.augmented(z, multipliers, penalty, tightening, sharpness)
 
-    for _ in range(rounds):
+    for k in range(rounds):
+        sharpness = min(_FIRST_SHARPNESS * 2.0**k, SHARPEST)
         try:
             x = minimize(watched, x, jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS, "maxcor": 20}).x
         except _Stopped:
@@ -223,12 +227,12 @@ def _one_start(
         if interrupted:
             break
         motion = problem.motion(x)
-        for k, constraint in enumerate(problem.constraints):
+        for j, constraint in enumerate(problem.constraints):
             values = constraint.values(motion)
-            multipliers[k] = problem.pressed(constraint, values, multipliers[k], penalty, tightening[k])
+            multipliers[j] = problem.pressed(constraint, values, multipliers[j], penalty, tightening[j])
             # Between the samples a limit may be passed by a little more than at them.
-            between = violations[k].amount - float(values.max(initial=-np.inf)) if values.size else 0.0
-            tightening[k] = max(tightening[k], min(max(between, 0.0), 0.1) + _BETWEEN)
+            between = violations[j].amount - float(values.max(initial=-np.inf)) if values.size else 0.0
+            tightening[j] = max(tightening[j], min(max(between, 0.0), 0.1) + _BETWEEN)
         penalty *= _GROWTH
     if best is None:
         return _Start(x, np.inf, history[-1][2], tuple(history), problem.evaluations[1] - before, interrupted)
@@ -303,14 +307,27 @@ class _Job:
         return _one_start(self.problem, self.x, self.rounds, None, lambda: False)
 
 
+def _shared_starts(
+    problem: DesignProblem, starts: list[Array], rounds: int, workers: int, progress: Progress | None
+) -> tuple[list[_Start], bool]:
+    """The starts in worker processes; Ctrl-C keeps those that have finished."""
+    jobs = (joblib.delayed(_Job(problem, x, rounds).run)() for x in starts)
+    finished: list[_Start] = []
+    try:
+        for one in joblib.Parallel(workers, return_as="generator", backend="loky", inner_max_num_threads=1)(jobs):
+            finished.append(one)
+            if progress is not None:
+                progress(problem.criterion.name, min(start.value for start in finished), one.history[-1][2])
+    except KeyboardInterrupt:
+        return finished or [_Start(starts[0], np.inf, np.inf, (), 0, True)], True
+    return finished, False
+
+
 def _all_starts(
     problem: DesignProblem, starts: list[Array], rounds: int, workers: int, progress: Progress | None
 ) -> tuple[list[_Start], bool]:
     if workers > 1 and len(starts) > 1:
-        found = joblib.Parallel(n_jobs=workers, inner_max_num_threads=1)(
-            joblib.delayed(_Job(problem, x, rounds).run)() for x in starts
-        )
-        return list(found), False
+        return _shared_starts(problem, starts, rounds, workers, progress)
     done: list[_Start] = []
     with _ctrl_c_stops() as stopped:
         for x in starts:
@@ -413,7 +430,9 @@ def design_excitation(
         problem = replace(problem, information=_information(problem, recorded))
     rng = np.random.default_rng(seed)
     beginnings = [_random_start(problem, rng) for _ in range(max(1, starts))]
-    found, interrupted = _all_starts(problem, beginnings, rounds, workers, progress)
+    # Matrices of this size gain nothing from BLAS threads, and lose much where other work wants the processors.
+    with threadpool_limits(1, "blas"):
+        found, interrupted = _all_starts(problem, beginnings, rounds, workers, progress)
     best = min(found, key=lambda one: one.value)
     if not np.isfinite(best.value):
         if interrupted:

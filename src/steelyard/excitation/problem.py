@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..dynamics import BaseParameters, regressor, regressor_gradient
 from ..robot.robot import Robot
 from .constraints import Constraint, Motion
-from .criteria import Criterion
+from .criteria import SHARPEST, Criterion
 from .trajectory import Fourier, RestBasis, fourier_basis, rest_basis
 
 Array = NDArray[np.float64]
@@ -108,10 +108,11 @@ class DesignProblem:
         value, by_state = self.objective_of(motion)
         return value, self._gradient(by_state)
 
-    def objective_of(self, motion: Motion) -> tuple[float, tuple[Array, Array, Array]]:
+    def objective_of(self, motion: Motion, sharpness: float = SHARPEST) -> tuple[float, tuple[Array, Array, Array]]:
+        """The objective of a motion and its derivatives by q, q̇ and q̈."""
         self.evaluations[1] += 1
         W, eigenvalues, vectors = self.eigen(motion)
-        value, by_information = self.criterion.objective(eigenvalues, vectors)
+        value, by_information = self.criterion.objective(eigenvalues, vectors, sharpness)
         by_W = (2.0 * W @ by_information).reshape(len(motion.q), self.robot.n, -1)
         by_Y = np.zeros((len(motion.q), self.robot.n, self.robot.layout.size))
         by_Y[:, :, self.base.kept] = by_W * self.weights[:, None]
@@ -124,11 +125,16 @@ class DesignProblem:
         return np.maximum(0.0, multipliers + penalty * _weight(constraint) * (values + tightening))
 
     def augmented(
-        self, x: Array, multipliers: Sequence[Array], penalty: float, tightening: Array
+        self,
+        x: Array,
+        multipliers: Sequence[Array],
+        penalty: float,
+        tightening: Array,
+        sharpness: float = SHARPEST,
     ) -> tuple[float, Array]:
         """f + Σ (max(0, λ + μ(g + tightening))² − λ²) / 2μ, and its gradient."""
         motion = self.motion(x)
-        value, total = self.objective_of(motion)
+        value, total = self.objective_of(motion, sharpness)
         for constraint, lam, tighten in zip(self.constraints, multipliers, tightening, strict=True):
             pressed = self.pressed(constraint, constraint.values(motion), lam, penalty, tighten)
             value += float((pressed**2 - lam**2).sum()) / (2.0 * penalty)

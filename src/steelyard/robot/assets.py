@@ -50,6 +50,7 @@ class LeftOut:
     label: str
     why: str
     geoms: int
+    files: tuple[str, ...] = ()  # as the model names them
 
 
 def root_folder(path: Path) -> Path:
@@ -134,7 +135,7 @@ def leave_out(spec: mujoco.MjSpec, asset: Asset, why: str, where: str) -> LeftOu
     if asset.kind == "texture":
         for material in spec.materials:
             material.textures = ["" if name == asset.name else name for name in material.textures]
-    left_out = LeftOut(asset.kind, asset.label, why, len(geoms))
+    left_out = LeftOut(asset.kind, asset.label, why, len(geoms), asset.files)
     spec.delete(asset.element)
     return left_out
 
@@ -200,10 +201,19 @@ def notes_on(left_out: Iterable[LeftOut]) -> list[str]:
         labels = list(dict.fromkeys(f"'{one.label}'" for one in members))
         shown = ", ".join(labels[:_NAMED]) + (f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else "")
         geoms = sum(one.geoms for one in members)
-        gone = f"{geoms} geom{'' if geoms == 1 else 's'}" if kind in ("mesh", "hfield") else "they are"
+        gone = f"{geoms} geom{'' if geoms == 1 else 's'} left out" if geoms else "left out"
         if len(labels) == 1:
-            notes.append(f"{kind} {shown} {why}: {gone if kind in ('mesh', 'hfield') else 'it is'} left out")
+            notes.append(f"{kind} {shown} {why}: {gone}")
         else:
             many = {"mesh": "meshes"}.get(kind, f"{kind}s")
-            notes.append(f"{many} {shown}: each {why}: {gone} left out")
+            notes.append(f"{many} {shown}: each {why}: {gone}")
     return notes
+
+
+def named_left_out(left_out: Iterable[LeftOut]) -> str:
+    """What is missing from a model that was read without some of its files."""
+    geoms: dict[str, int] = {}
+    for one in left_out:
+        geoms[one.label] = geoms.get(one.label, 0) + one.geoms
+    words = [f"'{name}'" + (f" ({n} geom{'' if n == 1 else 's'})" if n else "") for name, n in geoms.items()]
+    return ", ".join(words[:_NAMED]) + (f" and {len(words) - _NAMED} more" if len(words) > _NAMED else "")

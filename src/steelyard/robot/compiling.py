@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from ..errors import ModelError
+from .inertials import refuse_negative
 
 MAX_BODIES = 1000  # a chain of so many takes MuJoCo 1.5 s, one of 5,000 more than a minute
 LONGEST = 300  # characters of MuJoCo's own words in one of our sentences
@@ -102,6 +103,9 @@ def compile_spec(
             try:
                 return spec.copy().compile()
             except ValueError as error:
+                if re.search(_IN_OUR_WORDS[0][0], str(error)):
+                    for body in spec.bodies[1:]:
+                        refuse_negative(body, where)
                 if not mend(str(error)):
                     raise
 
@@ -154,13 +158,16 @@ def float_the_base(spec: mujoco.MjSpec, where: str) -> list[str]:
     """Give the one root body a free joint, unless a root body floats already."""
     roots = list(spec.worldbody.bodies)
     free = mujoco.mjtJoint.mjJNT_FREE
-    if any(joint.type == free for root in roots for joint in root.joints):
-        return []
+    if len(roots) == 1 and any(joint.type == free for joint in roots[0].joints):
+        why = f"root body '{roots[0].name}' floats already"
+        return [f"a floating base was asked for, and nothing changes: {why}"]
     names = ", ".join(f"'{root.name}'" for root in roots[:6]) + (", …" if len(roots) > 6 else "")
     if len(roots) != 1:
-        raise ModelError(f"{where}: floating_base needs exactly one root body, and there are {len(roots)}: {names}")
+        raise ModelError(f"{where}: a floating base needs exactly one root body, and there are {len(roots)}: {names}")
     if roots[0].joints:
-        raise ModelError(f"{where}: floating_base, but root body {names} hangs on joint '{roots[0].joints[0].name}'")
+        raise ModelError(
+            f"{where}: the base cannot float: root body {names} hangs on joint '{roots[0].joints[0].name}'"
+        )
     name, taken = "floating_base", {joint.name for joint in spec.joints}
     while name in taken:
         name += "_"

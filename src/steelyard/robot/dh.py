@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .dh_table import mapping, number_of, numbers, parse_dh, shown, text_of
-from .inertials import nearest_physical
+from .inertials import Mended, nearest_physical, negative_moment
 from .parameters import INERTIAL
 
 # Without figures in the table a link is this sphere; identification needs only the kinematics
@@ -37,6 +37,7 @@ PLACEHOLDER_MASS = 1.0  # kg
 PLACEHOLDER_RADIUS = 0.05  # m
 
 MAX_JOINTS = 200
+_FULL_TURN = 2 * math.pi + 1e-3  # rad, with room for printed digits
 CONVENTIONS = ("standard", "modified")
 _POSE = ("pos", "rpy")
 _NUMBERS = ("a", "alpha", "d", "theta")
@@ -44,6 +45,9 @@ _PHYSICS = ("armature", "damping", "coulomb")
 _LIMITS = ("velocity", "torque")
 _JOINT = ("name", "link", "type", *_NUMBERS, "range", *_LIMITS, "mass", "com", "inertia", *_PHYSICS)
 _MOMENTS = INERTIAL[4:]
+_ORDER = f"[{', '.join(_MOMENTS)}]"
+# What other programs call a column, and what it is here
+_ELSEWHERE = {"offset": "the offset of a revolute joint is its theta, that of a prismatic one its d"}
 
 
 def _rotation(axis: int, angle: float) -> NDArray:
@@ -97,12 +101,22 @@ def _weigh(body: mujoco.MjsBody, row: Mapping, what: str, notes: list[str]) -> l
     mass = number_of(row.get("mass", PLACEHOLDER_MASS), f"{what}: mass")
     if mass < 0:
         raise ModelError(f"{what}: mass is {mass:g} kg; a mass is not negative")
+    if mass == 0:
+        raise ModelError(f"{what}: mass is 0; a link that moves has one; give it, or leave out mass, com and inertia")
     body.mass, body.explicitinertial = mass, True
     body.ipos = numbers(row.get("com", [0, 0, 0]), 3, f"{what}: com")
     sphere = 0.4 * mass * PLACEHOLDER_RADIUS**2 * np.eye(3)
-    inertia, wrong = nearest_physical(_inertia(row["inertia"], f"{what}: inertia") if "inertia" in row else sphere)
-    if wrong and mass > 0:
-        notes.append(f"{what}: its inertia {wrong}")
+    given = _inertia(row["inertia"], f"{what}: inertia") if "inertia" in row else sphere
+    if negative := negative_moment(given):
+        raise ModelError(f"{what}: its inertia {negative} (six numbers are {_ORDER}, about the centre of mass)")
+    inertia, wrong = nearest_physical(given)
+    if wrong:
+        order = (
+            f" (six numbers are read as {_ORDER})"
+            if isinstance(row.get("inertia"), list) and len(row["inertia"]) == 6
+            else ""
+        )
+        notes.append(Mended(f"{what}: its inertia {wrong}{order}"))
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
     body.fullinertia = [xx, yy, zz, xy, xz, yz]
     return made_up
@@ -131,6 +145,9 @@ def _add_row(parent: mujoco.MjsBody, row: Mapping, name: str, convention: str, u
             raise ModelError(f"{what} has no {key}; give it, 0 where it is zero")
     a, d = (number_of(row.get(key, 0), f"{what}: {key}") for key in ("a", "d"))
     alpha, theta = (number_of(row.get(key, 0), f"{what}: {key}", unit) for key in ("alpha", "theta"))
+    for key, angle in (("alpha", alpha), ("theta", theta)):
+        if unit == "rad" and abs(angle) > _FULL_TURN:
+            raise ModelError(f"{what}: {key} is {angle:g} rad, more than a full turn; for degrees write unit: deg")
     pose, point, axis = _placement(convention, alpha, a, theta, d)
     body = parent.add_body(name=row["link"], pos=pose[:3, 3], quat=_quaternion(pose))
     revolute = kind == "revolute"
@@ -177,6 +194,9 @@ def _rows(table: Mapping, where: str) -> list[tuple[str, str, dict[str, Any]]]:
         raise ModelError(f"{where}: joints must be a list of 1 to {MAX_JOINTS} rows of a DH table")
     rows = []
     for k, given in enumerate(joints, start=1):
+        for key, meant in _ELSEWHERE.items():
+            if isinstance(given, dict) and key in given:
+                raise ModelError(f"{where}: joint {k}: no key '{key}'; {meant}")
         row = dict(mapping(given, _JOINT, f"{where}: joint {k}"))
         name = text_of(row.get("name", f"joint{k}"), f"{where}: joint {k}: name")
         row["link"] = text_of(row.get("link", f"link{k}"), f"{where}: joint {k}: link")

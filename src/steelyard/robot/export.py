@@ -15,7 +15,15 @@ import numpy as np
 import yaml
 
 from ..errors import ModelError
-from .export_inertials import OFFSET_PREFIX, offsets, refuse_infeasible, settle, source_of
+from .export_inertials import (
+    OFFSET_PREFIX,
+    lost_elements,
+    lost_files,
+    offsets,
+    refuse_infeasible,
+    settle,
+    source_of,
+)
 from .export_mjcf import bodies_in_mjcf, write_mjcf
 from .export_sidecar import has_one_axis, sidecar_of
 from .export_urdf import generate_urdf
@@ -54,6 +62,8 @@ def _text(robot: Robot, path: Path, notes: list[str]) -> tuple[Robot, str]:
         robot = settle(robot, bodies_in_text(robot), True, notes)
         return robot, edit_urdf(robot, path)
     robot = settle(robot, frozenset(robot.model_bodies.tolist()), False, notes)
+    source = source_of(robot)
+    notes += lost_files(source, path) + lost_elements(source, path)
     return robot, generate_urdf(robot, notes)
 
 
@@ -112,7 +122,7 @@ def _read_back(robot: Robot, temporary: Path, path: Path, notes: list[str]) -> R
     if not np.allclose(robot.gravity, copy.gravity, rtol=_AGREE, atol=0):
         if path.suffix.lower() == ".urdf":
             g = ", ".join(f"{value:.12g}" for value in robot.gravity)
-            notes.append(f"URDF has no gravity: load the export with gravity=({g})")
+            notes.append(f"URDF has no gravity: load the export with gravity ({g})")
         else:
             wrong = "gravity"
     if wrong:
@@ -133,7 +143,7 @@ def _refuse_target(target: Path, overwrite: bool) -> None:
     if target.is_dir():
         raise ModelError(f"{target} is a folder; give the path of a file")
     if target.exists() and not overwrite:
-        raise ModelError(f"{target} exists already; give another path, or overwrite=True")
+        raise ModelError(f"{target} exists already; give another path, or let it be overwritten")
 
 
 def _create(path: Path, text: str) -> Path:
@@ -148,6 +158,10 @@ def export_model(robot: Robot, path: str | Path, *, overwrite: bool = True) -> t
     The suffix says which: .xml and .mjcf are MJCF, .urdf is URDF. Beside it a sidecar is written where the robot needs
     one: held joints, bodies left out, limits. A robot that cannot exist is refused, and then nothing is written.
     """
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise ModelError(
+            f"the export goes to a file, not to {path!r}; give the path of a file, like arm.xml or arm.urdf"
+        )
     path = Path(path)
     sidecar = path.with_name(path.stem + SUFFIX)
     if robot.source is None:

@@ -1,11 +1,15 @@
 """What is written of a robot's parameters into a model file: what changed, and what the file's format holds."""
 
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..errors import ModelError
+from .assets import named_left_out
 from .feasibility import require_feasible
 from .inertia import from_mass_com_inertia, mass_com_inertia
 from .inertials import nearest_physical
@@ -13,6 +17,7 @@ from .parameters import JOINT_PROPERTIES
 from .reader import read_tree
 from .robot import Array, Joint, Robot, frozen
 from .sources import Source
+from .xmltree import parse_xml
 
 HELD = ("armature", "damping", "coulomb")  # joint properties that model files have a place for
 OFFSET_PREFIX = "steelyard_offset_"  # of <numeric> elements in MJCF
@@ -35,6 +40,36 @@ def listed(names: list[str]) -> str:
 def source_of(robot: Robot) -> Source:
     assert robot.source is not None
     return robot.source
+
+
+def lost_files(source: Source, path: Path) -> list[str]:
+    """A note on what a model that is written anew lacks; an error where the user's own file would lose it."""
+    if not source.left_out:
+        return []
+    what = named_left_out(source.left_out)
+    if source.path is not None and source.path.resolve() == path.resolve():
+        raise ModelError(
+            f"{path} is the source itself and would be rewritten without {what}, which could not be read; "
+            "give another path, or supply the files"
+        )
+    return [f"written without what could not be read: {what}"]
+
+
+def lost_elements(source: Source, path: Path) -> list[str]:
+    """The same of elements of a URDF that are not read, and so not written."""
+    if source.kind != "urdf" or source.text is None:
+        return []
+    root, known = parse_xml(source.text, "URDF"), ("link", "joint", "mujoco", "material")
+    lost = Counter(element.tag for element in root.children if element.tag not in known)
+    lost.update("visual" for link in root.all("link") for _ in link.all("visual"))
+    inside = ("mimic", "safety_controller", "calibration")
+    lost.update(child.tag for joint in root.all("joint") for child in joint.children if child.tag in inside)
+    if not lost:
+        return []
+    what = listed([f"{n} <{tag}>" for tag, n in sorted(lost.items())])
+    if source.path is not None and source.path.resolve() == path.resolve():
+        raise ModelError(f"{path} is the source itself and would be rewritten without {what}; give another path")
+    return [f"only the URDF has, and the export lacks: {what}"]
 
 
 def stated(parameters: ArrayLike) -> tuple[float, Array, Array]:

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from .assets import Asset, assets_of, leave_out, root_folder
+from .assets import Asset, assets_of, leave_out, named_left_out, root_folder
 from .compiling import mujoco_speaks
 from .export_inertials import (
     OFFSET_PREFIX,
     changed_bodies,
     joint_values,
     listed,
+    lost_elements,
+    lost_files,
     model_body,
     source_of,
     source_values,
@@ -28,6 +30,7 @@ from .export_inertials import (
 )
 from .export_mjcf_text import edit_mjcf
 from .robot import Robot
+from .sources import Source
 from .tree import FREE
 
 _AUTO, _TRUE = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO, mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
@@ -168,6 +171,14 @@ def _leave_out_unsaved(spec: mujoco.MjSpec, notes: list[str], where: str) -> Non
         notes.append(f"files that are in memory only are left out: {labels}")
 
 
+def _moved_references(source: Source, path: Path) -> list[str]:
+    assert source.path is not None
+    if not source.left_out or source.path.resolve().parent == path.resolve().parent:
+        return []
+    what = named_left_out(source.left_out)
+    return [f"the names of files that could not be read stay as they are, for another folder than before: {what}"]
+
+
 def _actuator_notes(model: mujoco.MjModel) -> list[str]:
     own = [k for k in range(model.nactuator) if model.actuator_armature[k] or np.any(model.actuator_damping[k])]
     if not own:
@@ -209,7 +220,9 @@ def write_mjcf(robot: Robot, path: Path, constant: dict[str, list[float]], notes
     notes += _actuator_notes(source.model)
     plain = None if _rewrites_inertias(source.spec) else edit_mjcf(robot, path, bodies, constant)
     if plain is not None:
+        notes += _moved_references(source, path)
         return plain
+    notes += lost_files(source, path) + lost_elements(source, path)
     with mujoco_speaks(where, notes, lines=False):
         spec = source.spec.copy()
         discarded = spec.compiler.discardvisual

@@ -41,7 +41,9 @@ def _files_stay(robot: Robot, root: Span, path: Path) -> bool:
     assert source.path is not None
     in_text = [value for span in root.walk() for name, value in span.attributes.items() if name.startswith("file")]
     read = [file for asset in assets_of(source.spec) for file in asset.files]
-    return sorted(in_text) == sorted(read) and (not read or source.path.resolve().parent == path.resolve().parent)
+    # Files that could not be read stay in the text as they are
+    known = [*read, *(file for one in source.left_out for file in one.files)]
+    return sorted(in_text) == sorted(known) and (not read or source.path.resolve().parent == path.resolve().parent)
 
 
 def _set_body(robot: Robot, span: Span, row: int, editor: Editor) -> None:

@@ -24,7 +24,7 @@ def _locks(robot: Robot, notes: list[str]) -> dict[str, float]:
     held = {name: j for j, name in enumerate(joint_names(model)) if name not in free}
     drawn = [name for name, j in held.items() if not has_one_axis(model, j)]
     if drawn:
-        notes.append(f"a sidecar cannot hold ball and free joints: load the export with lock= for {listed(drawn)}")
+        notes.append(f"a sidecar cannot hold ball and free joints: lock {listed(drawn)} anew when the export is loaded")
     return {name: float(robot.model_position[model.jnt_qposadr[j]]) for name, j in held.items() if name not in drawn}
 
 

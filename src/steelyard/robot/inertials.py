@@ -4,10 +4,18 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ModelError
+
 _FLOOR = 1e-12  # kg·m²; MuJoCo wants more than 1e-15 of a moving body
 _MARGIN = 1e-9  # relative, so that rounding in MuJoCo's own diagonalisation does not undo the repair
 _SAID = 1e-6  # relative; smaller changes are the rounding of printed digits
 _SHOWN = 5  # bodies named in a note
+
+
+class Mended(str):
+    """A note that says that an inertia is not the one in the file."""
+
+    __slots__ = ()
 
 
 def _moments(values: NDArray) -> str:
@@ -32,11 +40,33 @@ def nearest_physical(inertia: NDArray) -> tuple[NDArray, str | None]:
     repaired = axes @ np.diag(moments) @ axes.T
     if np.abs(moments - given).max() <= _SAID * largest:
         return repaired, None
-    law = "moments that are not positive" if given[0] < 0 else "A + B < C"
     return repaired, (
-        f"is that of no rigid body: principal moments {_moments(given)} kg·m² ({law}); "
+        f"is that of no rigid body: principal moments {_moments(given)} kg·m² (A + B < C); "
         f"read as the nearest possible, {_moments(moments)}"
     )
+
+
+def negative_moment(inertia: NDArray) -> str | None:
+    """What is wrong with an inertia whose least principal moment is negative by more than rounding, if it is."""
+    moments = np.linalg.eigvalsh(inertia)
+    if moments[0] >= -_SAID * np.abs(moments).max():
+        return None
+    return (
+        f"has a principal moment of {moments[0]:.4g} kg·m² (of {_moments(moments)}), and no body has a negative one; "
+        "correct it"
+    )
+
+
+def refuse_negative(body: mujoco.MjsBody, where: str) -> None:
+    """An error for a stated mass or moment below zero, which MuJoCo takes for one that is missing."""
+    if not body.explicitinertial:
+        return
+    name = f"'{body.name}'" if body.name else f"the unnamed body number {body.id}"
+    if body.mass < 0:
+        raise ModelError(f"{where}: {name} has mass {body.mass:g} kg; a mass is not negative")
+    least = float(np.min(body.inertia))
+    if least < 0:
+        raise ModelError(f"{where}: {name} has a moment of {least:g} kg·m², and no body has a negative one; correct it")
 
 
 def _full(body: mujoco.MjsBody) -> NDArray:
@@ -64,4 +94,5 @@ def changed_by_compiler(spec: mujoco.MjSpec, model: mujoco.MjModel) -> list[str]
     if not changed:
         return changed
     more = f" and {len(changed) - _SHOWN} more bodies" if len(changed) > _SHOWN else ""
-    return [f"the model's own options change stated inertials on compiling: {'; '.join(changed[:_SHOWN])}{more}"]
+    said = f"the model's own options change stated inertials on compiling: {'; '.join(changed[:_SHOWN])}{more}"
+    return [Mended(said)]

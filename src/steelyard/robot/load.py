@@ -1,5 +1,6 @@
 """`load_robot`: from whatever describes a robot to a `Robot`."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -17,41 +18,114 @@ from .sources import Source, read_source, stated_limits
 from .tree import FREE, HINGE, SLIDE
 from .uncarried import uncarried
 
-Lock = Iterable[str] | Mapping[str, float]
+Lock = Iterable[str] | Mapping[str, float | None]
+_ROUNDING = 1e-6  # rad or m beyond a range, for printed digits
 
 
 def _resolve(model: object) -> object:
     """A library name becomes the path of its file; everything else is left alone."""
-    if not isinstance(model, str) or Path(model).exists():
+    if not isinstance(model, str):
         return model
-    if model in library_names():
+    if model in library_names() and not os.path.isfile(model):  # a folder of that name does not hide it
         return library_path(model)
+    if os.path.exists(model):
+        return model
     if "/" in model or "\\" in model or Path(model).suffix:
         raise ModelError(f"no such file: {model}")
     unknown = unknown_name("library robot", model, library_names())
     raise ModelError(f"{unknown}; or give the path of an MJCF or URDF file")
 
 
+def _names(what: str, given: object, kind: str = "a list of names") -> list[str]:
+    """A list of names, and nothing that only looks like one."""
+    if isinstance(given, str):
+        raise ModelError(f"{what} is {kind}; give {what}=['{given}']")
+    found = list(given) if isinstance(given, Iterable) else None
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise ModelError(f"{what} is {kind}, not {str(given)[:60]}")
+    return found
+
+
+def _position(joint: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise ModelError(f"joint '{joint}' cannot be locked at {str(value)[:60]}; give one number")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"joint '{joint}' cannot be locked at '{str(value)[:60]}'; give a number") from None
+
+
 def _locks(lock: Lock | None, sidecar: Sidecar) -> dict[str, float | None]:
     if lock is None:
         return dict(sidecar.lock)
-    if isinstance(lock, str):
-        raise ModelError(f"lock is a list of joints, or a mapping joint → position; give lock=['{lock}']")
-    given: dict[str, float | None] = dict(lock) if isinstance(lock, Mapping) else dict.fromkeys(lock)
+    named = _names("lock", lock, "a list of joints, or a mapping joint → position")
+    given = {name: _position(name, lock[name]) if isinstance(lock, Mapping) else None for name in named}
     return {**sidecar.lock, **given} if given else {}
+
+
+def _range(model: mujoco.MjModel, sidecar: Sidecar, joint: str) -> tuple[float, float]:
+    """What a hinge or a slide may reach, by the sidecar or the model."""
+    j = joint_names(model).index(joint)
+    stated = sidecar.limits.get(joint)
+    if stated is not None and stated.position is not None:
+        return stated.position
+    one_axis = int(model.jnt_type[j]) in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+    if not (one_axis and model.jnt_limited[j]):
+        return -np.inf, np.inf
+    return float(model.jnt_range[j, 0]), float(model.jnt_range[j, 1])
+
+
+def _is_outside(value: float, span: tuple[float, float]) -> bool:
+    return not span[0] - _ROUNDING <= value <= span[1] + _ROUNDING
+
+
+def _refuse_outside(model: mujoco.MjModel, sidecar: Sidecar, lock: Mapping[str, float | None]) -> None:
+    """Locks where the joint cannot be; where the model draws it is allowed, for models are often drawn so."""
+    names = joint_names(model)
+    for name, value in lock.items():
+        if value is None:
+            continue
+        span, drawn = _range(model, sidecar, name), float(model.qpos0[model.jnt_qposadr[names.index(name)]])
+        if _is_outside(value, span) and abs(value - drawn) > _ROUNDING:
+            whose = "the file of limits beside the model: " if sidecar.lock.get(name) == value else ""
+            raise ModelError(
+                f"{whose}joint '{name}' cannot be locked at {value:g}, outside its range "
+                f"{span[0]:.4g} … {span[1]:.4g}; give a position inside, or correct the range"
+            )
+
+
+def _held_where(model: mujoco.MjModel, sidecar: Sidecar, joint: str, position: Array) -> str:
+    """A locked joint and its position, for a note."""
+    j = joint_names(model).index(joint)
+    if int(model.jnt_type[j]) not in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)):
+        return joint
+    value, span = float(position[model.jnt_qposadr[j]]), _range(model, sidecar, joint)
+    outside = f" (outside its range {span[0]:.4g} … {span[1]:.4g})" if _is_outside(value, span) else ""
+    return f"{joint} at {value:.4g}{outside}"
+
+
+def _floats(values: ArrayLike) -> Array:
+    """The values as numbers; none at all where they are not."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def _gravity(model: mujoco.MjModel, gravity: ArrayLike | None, mounting: ArrayLike | None) -> Array:
     """Gravity in the axes of the base: as given or the model's, turned by a tilted mounting."""
-    g = np.array(model.opt.gravity if gravity is None else gravity, dtype=np.float64)
+    g = _floats(model.opt.gravity if gravity is None else gravity)
     if model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY and gravity is None:
         g = np.zeros(3)
     if g.shape != (3,) or not np.isfinite(g).all():
         raise ModelError(f"gravity must be three finite numbers in m/s², not {gravity!r}")
     if mounting is None:
         return g
-    R = np.asarray(mounting, dtype=np.float64)
-    if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6) or np.linalg.det(R) < 0:
+    R = _floats(mounting)
+    is_matrix = R.shape == (3, 3) and np.isfinite(R).all()
+    if not is_matrix or not np.allclose(R @ R.T, np.eye(3), atol=1e-6) or np.linalg.det(R) < 0:
         raise ModelError("mounting must be a 3×3 rotation matrix, from the axes of the base to those of the world")
     return R.T @ g
 
@@ -81,15 +155,10 @@ def _actuator_torque(model: mujoco.MjModel) -> dict[str, float]:
 
 def _limits(source: Source, sidecar: Sidecar, reading: Reading) -> Limits:
     model, n = source.model, len(reading.dofs)
-    names = joint_names(model)
     lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
     for joint in reading.joints:
-        j = names.index(joint.name)
-        if joint.kind in (HINGE, SLIDE) and model.jnt_limited[j]:
-            lower[joint.dof], upper[joint.dof] = model.jnt_range[j]
-        stated = sidecar.limits.get(joint.name)
-        if stated is not None and stated.position is not None and joint.kind in (HINGE, SLIDE):
-            lower[joint.dof], upper[joint.dof] = stated.position
+        if joint.kind in (HINGE, SLIDE):
+            lower[joint.dof], upper[joint.dof] = _range(model, sidecar, joint.name)
     in_file = stated_limits(source)
 
     def by_joint(key: str) -> dict[str, float]:
@@ -119,6 +188,12 @@ def _home(model: mujoco.MjModel, sidecar: Sidecar, reading: Reading, limits: Lim
         k = joint.coordinate
         if joint.name in sidecar.home:
             home[k] = sidecar.home[joint.name]
+            span = float(limits.lower[joint.dof]), float(limits.upper[joint.dof])
+            if _is_outside(home[k], span):
+                raise ModelError(
+                    f"the file of limits beside the model: home of '{joint.name}' is {home[k]:g}, outside its range "
+                    f"{span[0]:.4g} … {span[1]:.4g}; move it inside"
+                )
         elif not limits.lower[joint.dof] <= home[k] <= limits.upper[joint.dof]:
             home[k] = 0.5 * (limits.lower[joint.dof] + limits.upper[joint.dof])
     return frozen(home)
@@ -156,19 +231,21 @@ def load_robot(
     """Read a robot: a library name, an MJCF or URDF file, a DH table (YAML), an MjSpec or an MjModel.
 
     `bodies` are identified (default: all that move and have mass), joints in `lock` are held besides those that the
-    sidecar holds (a list: where the model draws them; a mapping: at its values; empty: none at all), `friction` adds
+    sidecar holds (a list: where the model draws them; a mapping: at its values, None being where the model draws it;
+    empty: none at all), `friction` adds
     columns ("coulomb", "offset"). `gravity` is in the axes of the base; `mounting` is the rotation of a tilted base,
     from its axes to those of the world.
     """
     source = read_source(_resolve(model), floating_base=floating_base)
     sidecar = read_sidecar(source.path) if source.path is not None else Sidecar()
-    joints = joint_names(source.model)
-    reading = read_tree(source.model, _locks(lock, sidecar))
+    joints, locks = joint_names(source.model), _locks(lock, sidecar)
+    reading = read_tree(source.model, locks)
     _check_sidecar(sidecar, source.model)
+    _refuse_outside(source.model, sidecar, locks)
 
     default, frames = _default_bodies(reading, sidecar)
-    chosen = select(list(bodies), reading.bodies, "moving body") if bodies is not None else tuple(default)
-    asked = (friction,) if isinstance(friction, str) else tuple(friction)
+    chosen = select(_names("bodies", bodies), reading.bodies, "moving body") if bodies is not None else tuple(default)
+    asked = (friction,) if isinstance(friction, str) else tuple(_names("friction", friction))
     for name in asked:
         if name not in FRICTION:
             hint = "armature and damping have switches of their own; " if name in ALWAYS else ""
@@ -187,7 +264,8 @@ def load_robot(
     notes = [*source.notes, *uncarried(source.model, held, properties)]
     locked = [name for name in joints if name not in {joint.name for joint in reading.joints}]
     if locked:
-        notes.append(f"locked: {', '.join(locked)}")
+        held_at = [_held_where(source.model, sidecar, name, reading.model_position) for name in locked]
+        notes.append(f"locked: {', '.join(held_at)}")
     left_out = [name for name in reading.bodies if name not in chosen and name not in frames]
     if left_out:
         notes.append(f"not identified, their nominal weight acts as known: {', '.join(left_out)}")

@@ -125,7 +125,9 @@ def rebuild_spec(model: mujoco.MjModel, notes: list[str]) -> mujoco.MjSpec:
     for g in shaped:
         _add_geom(model, g, bodies[model.geom_bodyid[g]])
     if len(shaped) < model.ngeom:
-        notes.append(f"{model.ngeom - len(shaped)} geoms that are not simple shapes left out of the compiled model")
+        count = model.ngeom - len(shaped)
+        which = "geom that is not a simple shape" if count == 1 else "geoms that are not simple shapes"
+        notes.append(f"{count} {which} left out of the compiled model")
     for s in range(model.nsite):
         bodies[model.site_bodyid[s]].add_site(
             name=_name(model, mujoco.mjtObj.mjOBJ_SITE, s), pos=model.site_pos[s], quat=model.site_quat[s]

@@ -44,6 +44,7 @@ class Source:
     spec: mujoco.MjSpec  # a copy that belongs to this source, not yet compiled
     model: mujoco.MjModel  # what it compiles to
     notes: tuple[str, ...]  # what was changed or left out on the way
+    left_out: tuple[LeftOut, ...] = ()  # files that could not be read
 
     def __getstate__(self) -> dict[str, Any]:
         # A worker process gets the compiled model, which is all that it needs; MuJoCo's spec cannot be sent.
@@ -153,7 +154,8 @@ def read_source(
     refuse_not_finite(compiled, where)
     refuse_loops(compiled, where)
     if compiled.nv == 0:
-        raise ModelError(f"{where}: nothing in it moves; give a model with joints, or floating_base=True")
+        raise ModelError(f"{where}: nothing in it moves; give a model with joints, or let its base float")
     notes += changed_by_compiler(spec, compiled)
     name = spec.modelname if spec.modelname not in ("", "MuJoCo Model") else draft.path.stem if draft.path else "robot"
-    return Source(draft.kind, name, draft.path, draft.text, spec, compiled, tuple([*notes_on(left_out), *notes]))
+    said = (*notes_on(left_out), *notes)
+    return Source(draft.kind, name, draft.path, draft.text, spec, compiled, said, tuple(left_out))

@@ -35,6 +35,26 @@ def _recompiled(robot: Robot, source: Source, changed: frozenset[int]) -> mujoco
     return spec.compile()
 
 
+# Forces and inertias that the equation does not carry. Springs, contacts and constraints have switches, these have not.
+_NOT_CARRIED = (
+    "dof_dampingpoly",
+    "actuator_armature",
+    "actuator_damping",
+    "actuator_dampingpoly",
+    "tendon_armature",
+    "tendon_damping",
+    "tendon_dampingpoly",
+    "tendon_stiffness",
+    "tendon_stiffnesspoly",
+    "tendon_frictionloss",
+    "flex_damping",
+    "flex_edgedamping",
+    "flex_stiffness",
+    "flex_edgestiffness",
+    "body_gravcomp",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Twin:
     """A MuJoCo model with the robot's parameters and gravity; locked joints are held by what the caller passes."""
@@ -99,8 +119,8 @@ def twin(robot: Robot) -> Twin:
     # Gravity may be switched off in the file; the robot's own value says whether it acts.
     model.opt.disableflags = int(off.mjDSBL_CONSTRAINT | off.mjDSBL_CONTACT | off.mjDSBL_ACTUATION | off.mjDSBL_SPRING)
     model.opt.density = model.opt.viscosity = 0.0
-    model.dof_dampingpoly[:] = 0.0
-    model.body_gravcomp[:] = 0.0
+    for name in _NOT_CARRIED:
+        getattr(model, name)[:] = 0.0
     for row, body in enumerate(robot.model_bodies):
         if int(body) in changed:
             _set_inertia(model, int(body), robot.body_parameters[row])

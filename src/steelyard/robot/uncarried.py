@@ -31,7 +31,8 @@ def _joints(model: mujoco.MjModel, held: np.ndarray) -> list[str]:
 
 def _actuators(model: mujoco.MjModel) -> list[str]:
     notes = []
-    for values, word in ((model.actuator_armature, "armature"), (model.actuator_damping, "damping")):
+    damping = np.column_stack([model.actuator_damping, model.actuator_dampingpoly])
+    for values, word in ((model.actuator_armature, "armature"), (damping, "damping")):
         hit = np.flatnonzero(np.abs(values).reshape(max(model.nactuator, 1), -1).sum(axis=1))
         if hit.size:
             owners = [name_of(model, mujoco.mjtObj.mjOBJ_ACTUATOR, int(k), "actuator") for k in hit]
@@ -82,6 +83,6 @@ def uncarried(model: mujoco.MjModel, held_dofs: np.ndarray, properties: tuple[st
             on = _listed(list(dict.fromkeys(names[model.dof_jntid[k]] for k in rubbing)))
             notes.append(
                 f"dry friction (frictionloss) on {on}: acts as known at the model's value; "
-                "identify it with friction=('coulomb',)"
+                "identify it with friction 'coulomb'"
             )
     return tuple(notes)

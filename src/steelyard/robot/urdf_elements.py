@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .assets import SUFFIXES, LeftOut, root_folder, why_unusable
-from .inertials import nearest_physical
+from .inertials import Mended, nearest_physical, negative_moment
 from .xmltree import Element
 
 _SHAPES = {
@@ -103,9 +103,11 @@ class Cleaner:
         tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if m == 0 and not tensor.any():
             return []
+        if negative := negative_moment(tensor):
+            self.fail(inertia, f"{owner}: its inertia {negative}")
         tensor, wrong = nearest_physical(tensor)
         if wrong:
-            self.notes.append(f"{owner}: its inertia {wrong}")
+            self.notes.append(Mended(f"{owner}: its inertia {wrong}"))
         moments = map(repr, tensor[np.triu_indices(3)].tolist())
         clean = [Element("mass", {"value": repr(m)}), Element("inertia", dict(zip(_INERTIA, moments, strict=True)))]
         return [Element("inertial", children=[*self.origin(given, owner), *clean])]
@@ -127,7 +129,7 @@ class Cleaner:
                 clean.attributes["filename"] = self.mesh_name(path.resolve(), clean.get("scale"))
                 return clean
             why = reason if why == "is missing" else why
-        self.left_out.append(LeftOut("mesh", uri.rsplit("/", 1)[-1][:60], why, 1))
+        self.left_out.append(LeftOut("mesh", uri.rsplit("/", 1)[-1][:60], why, 1, (uri,)))
         return None
 
     def collision(self, element: Element, owner: str, name: str) -> list[Element]:

@@ -19,6 +19,7 @@ from .lanes import (
     ANCHOR,
     AXIS,
     COSINE,
+    FORCE,
     LANES,
     OMEGA,
     ORIGIN,
@@ -197,7 +198,7 @@ def regressor_gradient(links, dofs, columns, properties, first, gravity, q, qd, 
                 k = dofs[k].parent
         for i in range(links.shape[0] - 1, 0, -1):
             own, parent, dof = of_link(i), of_link(links[i].parent), of_dof(links[i].dof)
-            fetch(x, links[i].parent, p)
+            fetch(x, links[i].parent, ORIGIN, FORCE, p)
             if links[i].kind == HINGE:
                 _hinge_backwards(x, y, hat, dof_hat, p, own, parent, dof, count)
             elif links[i].kind == SLIDE:

@@ -16,23 +16,28 @@ def cholesky_solve(A, b):
     """Solve A x = b in place for a small symmetric positive definite A; False where A is not."""
     n = A.shape[0]
     for j in range(n):
+        pivot = A[j, j]
         for k in range(j):
-            A[j, j] -= A[j, k] * A[j, k]
-        if not A[j, j] > 0.0:
+            pivot -= A[j, k] * A[j, k]
+        if not pivot > 0.0:
             return False
-        A[j, j] = math.sqrt(A[j, j])
+        inverse = 1.0 / math.sqrt(pivot)
+        A[j, j] = inverse
         for i in range(j + 1, n):
+            value = A[i, j]
             for k in range(j):
-                A[i, j] -= A[i, k] * A[j, k]
-            A[i, j] /= A[j, j]
+                value -= A[i, k] * A[j, k]
+            A[i, j] = value * inverse
     for i in range(n):
+        value = b[i]
         for k in range(i):
-            b[i] -= A[i, k] * b[k]
-        b[i] /= A[i, i]
+            value -= A[i, k] * b[k]
+        b[i] = value * A[i, i]
     for i in range(n - 1, -1, -1):
+        value = b[i]
         for k in range(i + 1, n):
-            b[i] -= A[k, i] * b[k]
-        b[i] /= A[i, i]
+            value -= A[k, i] * b[k]
+        b[i] = value * A[i, i]
     return True
 
 

@@ -15,6 +15,7 @@ from .lanes import (
     AXIS,
     AXIS_RATE,
     COSINE,
+    FORCE,
     OMEGA,
     ORIGIN,
     RATE,
@@ -131,7 +132,7 @@ def place(links, q, t, count, x, y, p):
     for i in range(1, links.shape[0]):
         L = links[i]
         own, dof = of_link(i), of_dof(L.dof)
-        fetch(x, L.parent, p)
+        fetch(x, L.parent, ROTATION, OMEGA, p)
         if L.kind == HINGE or L.kind == SLIDE:
             for s in range(count):
                 y[dof + COSINE + s] = q[t + s, L.coordinate] - L.reference
@@ -241,7 +242,7 @@ def accelerations(links, gravity, x, y, p, count):
     for i in range(1, links.shape[0]):
         kind, first = links[i].kind, links[i].dof
         own, dof = of_link(i), of_dof(links[i].dof)
-        fetch(x, links[i].parent, p)
+        fetch(x, links[i].parent, ORIGIN, FORCE, p)
         if kind == HINGE:
             _accelerate_turned(x, y, p, own, dof, HINGE, first, count)
         elif kind == BALL:

@@ -132,10 +132,10 @@ def scratch(links, dofs):
 
 
 @kernel
-def fetch(x, i, p):
-    """Copy the block of link i: a loop that reads and writes one array at unknown distances is not vectorised."""
+def fetch(x, i, first, last, p):
+    """Copy rows of link i's block: a loop that reads and writes one array at unknown distances is not vectorised."""
     start = of_link(i)
-    for k in range(_LINK):
+    for k in range(first, last):
         p[k] = x[start + k]
 
 

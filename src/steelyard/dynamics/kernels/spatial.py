@@ -26,6 +26,7 @@ from .lanes import (
     lanes_from,
     of_dof,
     of_link,
+    put,
     scratch,
 )
 from .vector import add, cross, dot, scale, sub, symmetric_times, turn, vector
@@ -88,14 +89,20 @@ def _composite(links, bodies, x, s, total):
 def mass(links, dofs, bodies, joints, x, y, s, total, M):
     """M_ij = S_iᵀ I_j S_j with I_j the composite inertia of the outer of the two (CRBA)."""
     point = _composite(links, bodies, x, s, total)
-    M[:, :] = 0.0
     for j in range(dofs.shape[0]):
+        # The mass matrix has no use for the rates of the axes; their row takes the velocity at the common point.
         z, u = _direction(y, j, dofs[j].rotary, point, s)
+        put(y, of_dof(j) + AXIS_RATE, s, u)
         linear, angular = momentum(total[dofs[j].link], z, u)
+        for i in range(j):
+            M[i, j] = 0.0
+            M[j, i] = 0.0
         i = j
         while i >= 0:
-            z, u = _direction(y, i, dofs[i].rotary, point, s)
-            value = dot(z, angular) + dot(u, linear)
+            dof = of_dof(i)
+            value = dot(get(y, dof + AXIS_RATE, s), linear)
+            if dofs[i].rotary == 1:
+                value += dot(get(y, dof + AXIS, s), angular)
             M[i, j] = value
             M[j, i] = value
             i = dofs[i].parent

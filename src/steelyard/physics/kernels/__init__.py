@@ -1,0 +1,1 @@
+"""Compiled physics of one joint at one instant, for loops that step through time."""

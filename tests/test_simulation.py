@@ -1,0 +1,317 @@
+"""The closed loop: against MuJoCo, against closed forms, and what sensors add."""
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.data.recording import read_npz, save_recording
+from steelyard.dynamics import energy
+from steelyard.excitation.exchange import write_trajectory
+from steelyard.excitation.splines import PointToPoint
+from steelyard.excitation.trajectory import Fourier
+from steelyard.physics.friction import Coulomb, LuGre, NoFriction, Stribeck, friction_named
+from steelyard.physics.transmission import FlexibleJoint, modes
+from steelyard.robot.merged import merged
+from steelyard.robot.states import random_states
+from steelyard.simulation.closed_loop import SimulationError, StepWarning, simulate
+from steelyard.simulation.controllers import Controller, computed_torque, pid_for
+from steelyard.simulation.sensors import Sensors
+
+PENDULUM = """<mujoco><option gravity="0 0 -9.81"/><worldbody><body name="arm">
+<joint name="j" axis="0 1 0" armature="{armature}"/>
+<inertial pos="0 0 -{length}" mass="{mass}" diaginertia="{inertia} {inertia} {inertia}"/>
+</body></worldbody></mujoco>"""
+
+
+def swing(robot, size=0.3, period=10.0, seed=0):
+    rng = np.random.default_rng(seed)
+    a = size * rng.normal(size=(robot.n, 4))
+    return Fourier(period, robot.home, a - a.mean(axis=1, keepdims=True), 0 * a, robot.dof_names)
+
+
+def stand(robot, seconds, where=None):
+    return PointToPoint(*(robot.home if where is None else where,) * 2, seconds, robot.dof_names)
+
+
+FREE = Controller(0.0, 0.0)
+
+
+def pendulum(mass=1.0, length=1.0, inertia=1e-6, armature=0.0):
+    text = PENDULUM.format(mass=mass, length=length, inertia=inertia, armature=armature)
+    return sy.load_robot(mujoco.MjSpec.from_string(text))
+
+
+def test_the_loop_is_mujocos_with_the_same_pid_for_ten_seconds():
+    robot = sy.load_robot("panda")
+    controller = pid_for(robot)
+    ours = simulate(robot, swing(robot), controller=controller, sensors=Sensors(velocity="measured"), cartesian=False)
+
+    spec = robot.source.spec.copy()
+    for joint in [joint for joint in spec.joints if joint.name.startswith("finger")]:
+        spec.delete(joint)
+    for key in list(spec.keys):
+        spec.delete(key)
+    model = spec.compile()
+    model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, 1e-3
+    off = mujoco.mjtDisableBit
+    model.opt.disableflags = int(off.mjDSBL_CONSTRAINT | off.mjDSBL_CONTACT)
+    data = mujoco.MjData(model)
+    gains, limit = controller.gains(7), controller.limits(robot)
+    wanted, rates = ours.more["q_d"], ours.more["qd_d"]
+    data.qpos[:] = wanted[0]
+    integral, q = np.zeros(7), np.empty_like(wanted)
+    for k in range(len(ours)):
+        q[k] = data.qpos
+        error = wanted[k] - data.qpos
+        asked = gains[0] * error + gains[1] * (integral + error * 1e-3) + gains[2] * (rates[k] - data.qvel)
+        tau = np.clip(asked, -limit, limit)
+        waits = (tau != asked) & ((asked - tau) * error >= 0)
+        integral += np.where(waits, 0.0, error * 1e-3)
+        data.qfrc_applied[:] = tau
+        mujoco.mj_step(model, data)
+    assert np.abs(q - ours.more["q_true"]).max() < 1e-6
+    assert len(ours) == 10_001
+
+
+def test_welding_links_together_changes_no_torque(rng):
+    robot = sy.load_robot("panda")
+    one = merged(robot)
+    assert len(one.links) == 8
+    welded = replace(
+        robot,
+        links=one.links,
+        dofs=one.dofs,
+        bodies=tuple(f"b{k}" for k in range(len(one.bodies))),
+        body_parameters=one.bodies,
+        layout=replace(robot.layout, bodies=tuple(f"b{k}" for k in range(len(one.bodies)))),
+    )
+    states = random_states(robot, rng, 20)
+    assert np.allclose(sy.inverse_dynamics(welded, *states), sy.inverse_dynamics(robot, *states), atol=1e-11)
+
+
+@pytest.mark.parametrize(("integrator", "order"), [("rk1", 1), ("rk2", 2), ("rk4", 4), ("semi-implicit", 1)])
+def test_integrators_converge_with_their_order(integrator, order):
+    robot = sy.load_robot("two_link")
+    start, path = [0.3, -0.7], stand(robot, 0.5, np.array([0.3, -0.7]))
+
+    def final(step, method=integrator):
+        done = simulate(
+            robot, path, controller=FREE, friction=NoFriction(), control_hz=20.0, step=step, integrator=method,
+            start=start, cartesian=False,
+        )  # fmt: skip
+        return np.concatenate([done.more["q_true"][-1], done.more["qd_true"][-1]])
+
+    exact = final(1e-4, "rk4")
+    # SciPy's adaptive method, which knows nothing of ours, comes to the same within its tolerance.
+    assert np.abs(final(None, "rk45") - exact).max() < 1e-7
+    errors = [np.linalg.norm(final(step) - exact) for step in (1.25e-3, 6.25e-4)]
+    measured = np.log(errors[0] / errors[1]) / np.log(2)
+    assert abs(measured - order) < 0.3
+
+
+def test_energy_is_kept_to_the_order_of_the_integrator():
+    robot = sy.load_robot("panda")
+    drift = []
+    for step in (1e-3, 5e-4):
+        done = simulate(robot, stand(robot, 1.0), controller=FREE, friction=NoFriction(), step=step, cartesian=False)
+        total = np.sum(energy(robot, done.more["q_true"], done.more["qd_true"]), axis=0)
+        drift.append(
+            np.abs(total - total[0]).max() / np.abs(energy(robot, done.more["q_true"], done.more["qd_true"])[0]).max()
+        )
+    assert drift[0] < 1e-7
+    assert drift[1] < drift[0] / 8
+
+
+def test_the_implicit_integrator_agrees_with_small_explicit_steps():
+    robot = sy.load_robot("two_link")
+    law = friction_named("stribeck", [10.0, 5.0])
+    path = swing(robot, period=1.0)
+    explicit = simulate(robot, path, friction=law, step=2e-5, control_hz=200.0, cartesian=False)
+    implicit = simulate(robot, path, friction=law, integrator="radau", control_hz=200.0, cartesian=False)
+    assert np.abs(explicit.more["q_true"] - implicit.more["q_true"]).max() < 1e-5
+
+
+def test_flexible_joint_of_exercise_7_5_swings_at_its_modes():
+    """J_l = 1, J_m = 0.1, k = 100, mgl = 10: 3.01 and 33.2 rad/s; the book's 3.16 leaves the rotor's inertia out."""
+    robot = pendulum(mass=1.0, length=10 / 9.81)
+    J = sy.mass_matrix(robot, [0.0])[0, 0]
+    springs = FlexibleJoint(0.1, 100.0)
+    slow, fast = modes([[J]], 0.1, 100.0, gravity_stiffness=10.0)
+    done = simulate(
+        robot, stand(robot, 20.0, np.zeros(1)), controller=FREE, friction=NoFriction(), flexible=springs,
+        start=[0.01], cartesian=False,
+    )  # fmt: skip
+    spectrum = np.abs(np.fft.rfft(done.more["q_true"][:, 0] * np.hanning(len(done)), 2**18))
+    w = 2 * np.pi * np.fft.rfftfreq(2**18, 1e-3)
+    assert abs(w[spectrum.argmax()] - slow) < 0.01 * slow
+    twist = (done.more["theta"] - done.more["q_true"])[:, 0]
+    spectrum = np.abs(np.fft.rfft((twist - twist.mean()) * np.hanning(len(done)), 2**18))
+    high = w > 15
+    assert abs(w[high][spectrum[high].argmax()] - fast) < 0.01 * fast
+
+
+def test_stiff_springs_move_like_a_rigid_joint():
+    robot = pendulum(armature=0.1)
+    path = Fourier(4.0, [0.0], [[0.5, -0.5]], [[0.0, 0.0]])
+    quiet = Sensors(velocity="measured")
+    rigid = simulate(robot, path, friction=NoFriction(), sensors=quiet, cartesian=False, control_hz=1000)
+    springs = FlexibleJoint(0.1, 2e5, 20.0)
+    elastic = simulate(robot, path, friction=NoFriction(), flexible=springs, sensors=quiet, step=1e-4, cartesian=False)
+    assert np.abs(rigid.more["q_true"] - elastic.more["q_true"]).max() < 1e-3
+
+
+def test_dry_friction_holds_a_joint_and_does_not_chatter():
+    robot = pendulum(armature=0.05)
+    law = Coulomb(8.0)
+    done = simulate(
+        robot, stand(robot, 2.0, np.array([0.5])), controller=FREE, friction=law, step=1e-5, cartesian=False
+    )
+    # The weight asks for 4.7 N·m, less than the level: the joint creeps at a fraction of SIGN_WIDTH and no more.
+    assert np.abs(done.more["qd_true"][100:]).max() < 1e-3
+    force = done.more["tau_friction"][100:, 0]
+    assert np.abs(force).max() < 8.0
+    assert np.abs(np.diff(force)).max() < 0.05
+
+
+@pytest.mark.filterwarnings("ignore::steelyard.simulation.closed_loop.StepWarning")
+def test_lugre_breaks_away_at_the_static_level_in_the_loop():
+    robot = pendulum(mass=1e-3, length=0.01, inertia=0.1)
+    law = LuGre(1.0, 1.5, 0.05, 1e4, 30.0, 0.1)
+    ramp = Controller(1.0, 0.0, limit=10.0)
+    path = Fourier(40.0, [20.0], [[3.0, -3.0]], [[0.0, 0.0]])
+    done = simulate(
+        robot, path, controller=ramp, friction=law, start=[19.0], step=2e-4, control_hz=500, cartesian=False
+    )
+    friction, speed = np.abs(done.more["tau_friction"][:, 0]), np.abs(done.more["qd_true"][:, 0])
+    assert 1.3 < friction[speed < 0.02].max() < 1.75
+    assert np.all(np.isfinite(friction))
+
+
+def test_noise_has_the_size_asked_for_and_the_seed_repeats_it():
+    robot = sy.load_robot("two_link")
+    sensors = Sensors(position_noise=1e-4, torque_noise=[0.5, 0.1], torque_bias=0.2, torque_drift=0.01)
+    runs = [
+        simulate(robot, swing(robot), sensors=sensors, rng=np.random.default_rng(seed), cartesian=False)
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(runs[0].tau, runs[1].tau)
+    assert not np.array_equal(runs[0].tau, runs[2].tau)
+    one = runs[0]
+    error = one.tau - one.more["tau_commanded"] - 0.2 - 0.01 * one.t[:, None]
+    assert np.allclose(error.std(axis=0), [0.5, 0.1], rtol=0.05)
+    assert np.allclose((one.q - one.more["q_true"]).std(axis=0), 1e-4, rtol=0.05)
+
+
+def test_encoders_step_samples_drop_out_and_torque_spikes():
+    robot = sy.load_robot("two_link")
+    sensors = Sensors(position_step=1e-3, dropouts=0.2, torque_noise=0.01, outliers=0.05, outlier_size=5.0)
+    done = simulate(robot, swing(robot), sensors=sensors, cartesian=False)
+    assert np.allclose(done.q, np.round(done.q / 1e-3) * 1e-3, atol=1e-12)
+    spikes = np.abs(done.tau - done.more["tau_commanded"]) > 2.0
+    assert abs(spikes.mean() - 0.05) < 0.01
+
+
+def test_delay_shows_the_past():
+    robot = sy.load_robot("two_link")
+    sensors = Sensors(delay_ticks=5, velocity="measured")
+    done = simulate(robot, swing(robot), controller=pid_for(robot, 1.0), sensors=sensors, cartesian=False)
+    assert np.allclose(done.q[100:], done.more["q_true"][95:-5])
+
+
+@pytest.mark.parametrize("model", ["gravity", "computed torque"])
+def test_a_controller_that_knows_the_model_follows_better(model):
+    robot = sy.load_robot("ur5e")
+    plain = simulate(robot, swing(robot), controller=pid_for(robot, integral=0.0), cartesian=False)
+    wise = pid_for(robot, integral=0.0, model="gravity") if model == "gravity" else computed_torque()
+    better = simulate(robot, swing(robot), controller=wise, cartesian=False)
+
+    def error(done):
+        return np.abs(done.more["q_true"] - done.more["q_d"]).max()
+
+    assert error(better) < 0.5 * error(plain)
+
+
+def test_torque_saturates_without_windup():
+    robot = sy.load_robot("two_link")
+    limit = 1.05 * np.abs(sy.gravity(robot, robot.home)).max() + 0.5
+    done = simulate(robot, swing(robot, 2.0), controller=pid_for(robot, 8.0, limit=limit), cartesian=False)
+    commanded = np.abs(done.more["tau_commanded"])
+    assert commanded.max() <= limit
+    assert (commanded == limit).any()
+
+
+def test_a_simulation_that_runs_away_says_when_which_joint_and_what_to_change():
+    robot = sy.load_robot("two_link")
+    wild = Controller(1e6, 1e5, limit=1e9)
+    with pytest.raises(SimulationError, match=r"ran away at \d.* s in joint\d; take a smaller step"):
+        simulate(robot, swing(robot), controller=wild, control_hz=100.0)
+
+
+def test_a_step_too_large_for_the_friction_is_warned_of():
+    robot = sy.load_robot("two_link")
+    law = Stribeck(2.0, 3.0, 0.05)
+    with pytest.warns(StepWarning, match=r"too large for the friction of joint\d"):
+        simulate(robot, stand(robot, 0.1), friction=law)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StepWarning)
+        simulate(robot, stand(robot, 0.1), friction=NoFriction())
+
+
+def test_everything_that_the_protocol_lists_is_recorded(tmp_path):
+    robot = sy.load_robot("two_link")
+    done = simulate(robot, swing(robot), friction=friction_named("stribeck", 10.0), step=1e-4, seed_note=7)
+    names = {"q_d", "qd_d", "qdd_d", "q_true", "qd_true", "qdd_true", "tau_commanded", "tau_friction"}
+    assert names | {"X", "X_d", "X_m", "Xd", "Xd_d", "Xd_m"} <= set(done.more)
+    assert done.about["seed"] == 7
+    assert done.about["friction"]["kind"] == "Stribeck"
+    path = save_recording(done, tmp_path / "run.npz")
+    back = read_npz(path)
+    assert np.array_equal(back.tau, done.tau)
+    assert back.joints == done.joints
+    assert back.about["parameters"].keys() == set(robot.parameter_names)
+    assert set(back.more) == set(done.more)
+    # Newton's law holds in what was recorded.
+    q, qd, qdd = (done.more[name] for name in ("q_true", "qd_true", "qdd_true"))
+    bare = robot.with_layout(properties=("armature",))
+    frictionless = sy.regressor(bare, q, qd, qdd) @ bare.parameters
+    assert np.allclose(frictionless + done.more["tau_friction"], done.more["tau_commanded"], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"integrator": "euler"}, "no integrator 'euler'"),
+        ({"control_hz": 0.0}, "control_hz is 0.0"),
+        ({"control_hz": 1000.0, "sample_hz": 300.0}, "must be a multiple"),
+        ({"step": -1.0}, "step is -1.0"),
+        ({"start": [0.0]}, "start has shape"),
+        ({"controller": Controller([1.0, 2.0, 3.0], 0.0)}, "kp is"),
+        ({"controller": Controller(1.0, 0.0, model="magic")}, "no controller model 'magic'"),
+        ({"sensors": Sensors(position_noise=[1e-3] * 3)}, "position_noise has shape"),
+    ],
+)
+def test_wrong_settings_give_one_sentence(options, sentence):
+    robot = sy.load_robot("two_link")
+    with pytest.raises(sy.SteelyardError, match=sentence):
+        simulate(robot, stand(robot, 0.1), **options)
+
+
+def test_simulate_on_the_command_line_writes_a_recording(tmp_path):
+    robot = sy.load_robot("two_link")
+    write_trajectory(tmp_path / "traj.csv", swing(robot, period=2.0), rate_hz=100.0)
+    command = [sys.executable, "-m", "steelyard", "simulate", "two_link", "--trajectory", str(tmp_path / "traj.csv")]
+    command += ["--friction", "coulomb-viscous", "--torque-noise", "0.1", "--output", str(tmp_path / "run.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "largest tracking error" in done.stdout
+    assert len(read_npz(tmp_path / "run.npz")) == 2001
+    for extra, sentence in ((["--friction", "glue"], "no friction law 'glue'"), (["--noise", "x"], "--noise takes")):
+        done = subprocess.run([*command, *extra], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 2
+        assert sentence in done.stderr
