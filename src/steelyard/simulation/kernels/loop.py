@@ -37,13 +37,12 @@ def slope(model, law, flexible, state, tau, temperature, lanes, M, friction, out
     x, y, p, total = lanes
     n = dofs.shape[0]
     count = lanes_from(0, 1)
-    q, qd = state[Q : Q + 1], state[QD : QD + 1]
-    place(links, q, 0, count, x, y, p)
-    load_rates(dofs, qd, RATE, 0, count, y)
+    # The rows of the state are the samples that these kernels are told to look at.
+    place(links, state, Q, count, x, y, p)
+    load_rates(dofs, state, RATE, QD, count, y)
     for k in range(n):
         y[of_dof(k) + RATE_RATE] = 0.0
-    acceleration = out[QD : QD + 1]
-    torques(links, dofs, bodies, rotors, gravity, 0, count, x, y, p, acceleration)
+    torques(links, dofs, bodies, rotors, gravity, QD, count, x, y, p, out)
     mass(links, dofs, bodies, rotors, x, y, np.uint64(0), total, M)
     for k in range(n):
         drive = tau[k]
@@ -59,7 +58,7 @@ def slope(model, law, flexible, state, tau, temperature, lanes, M, friction, out
         friction[k] = f
         out[Q, k] = state[QD, k]
         out[Z, k] = z_rate
-        out[QD, k] = drive - acceleration[0, k] - f
+        out[QD, k] = drive - out[QD, k] - f
     return cholesky_solve(M, out[QD])
 
 
@@ -156,10 +155,14 @@ def run(
     from_dynamics = np.empty(model[0].shape[0] * 30 * 8), np.empty(n * 16 * 8), np.empty(30 * 8)
     lanes = (from_dynamics[0], from_dynamics[1], from_dynamics[2], np.empty((model[0].shape[0], 10)))
     M, friction = np.empty((n, n)), np.zeros(n)
-    trial, rate, total = np.empty((5, n)), np.empty((5, n)), np.empty((5, n))
+    trial, rate, total = np.zeros((5, n)), np.zeros((5, n)), np.zeros((5, n))
+    rows = 5 if flexible.shape[0] else 3
     state = start.copy()
     tau, integral, model_tau = np.zeros(n), np.zeros(n), np.zeros((1, n))
     seen, seen_rate, before = start[Q].copy(), start[QD].copy(), start[Q].copy()
+    # Sensors sit on the motor where there is one between them and the link.
+    position = THETA if flexible.shape[0] else Q
+    late_q, late_qd = np.empty(n), np.empty(n)
     slots = max(delay, 1)
     held = np.empty((slots, 2, n))
     for d in range(slots):
@@ -167,16 +170,15 @@ def run(
         held[d, 1] = start[QD]
     h = dt / substeps
     for tick in range(ticks):
-        before[:] = seen
-        late = held[tick % slots]
+        slot = tick % slots
         # What the sensors say now is what was true `delay` ticks ago.
-        late_q, late_qd = late[0].copy(), late[1].copy()
-        if delay == 0:
-            late_q[:] = state[THETA] if flexible.shape[0] else state[Q]
-            late_qd[:] = state[THETAD] if flexible.shape[0] else state[QD]
-        else:
-            held[tick % slots, 0] = state[THETA] if flexible.shape[0] else state[Q]
-            held[tick % slots, 1] = state[THETAD] if flexible.shape[0] else state[QD]
+        for k in range(n):
+            before[k] = seen[k]
+            now, rate_now = state[position, k], state[position + 1, k]
+            late_q[k] = held[slot, 0, k] if delay else now
+            late_qd[k] = held[slot, 1, k] if delay else rate_now
+            held[slot, 0, k] = now
+            held[slot, 1, k] = rate_now
         measure(tick, late_q, position_noise, dropped, resolution, seen)
         for k in range(n):
             if differenced:
@@ -188,18 +190,18 @@ def run(
             total[:, :] = 0.0
             for stage in range(STAGES[integrator]):
                 look, weight = LOOKS[integrator, stage] * h, WEIGHS[integrator, stage]
-                for j in range(5):
+                for j in range(rows):
                     for k in range(n):
                         trial[j, k] = state[j, k] + (look * rate[j, k] if stage else 0.0)
                 if not slope(model, law, flexible, trial, tau, temperature[tick], lanes, M, friction, rate):
                     return tick, 0
                 if substep == 0 and stage == 0 and tick % ticks_a_sample == 0:
                     _keep(out, tick // ticks_a_sample, state, rate, seen, seen_rate, tau, friction)
-                for j in range(5):
+                for j in range(rows):
                     for k in range(n):
                         total[j, k] += weight * rate[j, k]
             for k in range(n):
-                for j in range(5):
+                for j in range(rows):
                     state[j, k] += h * total[j, k]
                 if integrator == SEMI_IMPLICIT:
                     # Positions move with the velocities they have after the step.
