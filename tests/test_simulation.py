@@ -217,6 +217,15 @@ def test_encoders_step_samples_drop_out_and_torque_spikes():
     assert abs(spikes.mean() - 0.05) < 0.01
 
 
+def test_flexible_joints_are_seen_from_the_motor_from_the_first_tick_on():
+    robot = sy.load_robot("two_link")
+    springs = FlexibleJoint(0.05, 2e3, 1.0)
+    sensors = Sensors(delay_ticks=3, velocity="measured")
+    done = simulate(robot, stand(robot, 0.2), flexible=springs, sensors=sensors, step=2e-4, cartesian=False)
+    assert np.allclose(done.q[:3], done.more["theta"][0])
+    assert np.allclose(done.q[10:], done.more["theta"][7:-3])
+
+
 def test_delay_shows_the_past():
     robot = sy.load_robot("two_link")
     sensors = Sensors(delay_ticks=5, velocity="measured")
@@ -291,6 +300,9 @@ def test_everything_that_the_protocol_lists_is_recorded(tmp_path):
         ({"control_hz": 1000.0, "sample_hz": 300.0}, "must be a multiple"),
         ({"step": -1.0}, "step is -1.0"),
         ({"start": [0.0]}, "start has shape"),
+        ({"start": [np.nan, 0.0]}, "it must be finite"),
+        ({"temperature": lambda t: np.full(3, 20.0)}, "temperature has shape"),
+        ({"temperature": np.nan}, "the temperature has shape"),
         ({"controller": Controller([1.0, 2.0, 3.0], 0.0)}, "kp is"),
         ({"controller": Controller(1.0, 0.0, model="magic")}, "no controller model 'magic'"),
         ({"sensors": Sensors(position_noise=[1e-3] * 3)}, "position_noise has shape"),

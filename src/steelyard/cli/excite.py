@@ -1,5 +1,6 @@
 """The command that designs an excitation."""
 
+import os
 import re
 import sys
 from contextlib import contextmanager
@@ -8,19 +9,22 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 
+from ..data.recording import read_npz
 from ..dynamics import inverse_dynamics
-from ..errors import OptionError
+from ..errors import DataError, OptionError
 from ..excitation.composition import repeat
 from ..excitation.constraints import KeepWithin
 from ..excitation.design import Excitation, Progress, design_excitation, lead_in_and_out
-from ..excitation.exchange import read_trajectory, samples_of, write_trajectory
+from ..excitation.exchange import SUFFIXES, read_trajectory, samples_of, write_trajectory
 from ..report.excitation import write_excitation_plot
 from ..robot.robot import Robot
 from .options import AsJson, Bodies, Friction, Gravity, Lock, Model, Mounting, names, numbers, robot_from
 from .output import console, number, print_json, say
 
+Array = NDArray[np.float64]
 _BOX = re.compile(r"^(?P<body>[^:]+):(?P<axis>[xyz])(?P<side>[<>])(?P<bound>[-+.\deE]+)$")
 
 
@@ -47,12 +51,39 @@ def _watched(quiet: bool):  # type: ignore[no-untyped-def]
     with err.status("designing …") as status:
 
         def report(name: str, value: float, worst: float) -> None:
-            text = f"{name} {value:.5g} within limits; worst constraint before repair {100 * worst:+.2f} %"
+            text = f"{name} {value:.5g} within limits; worst constraint before repair {worst:+.4f} (share, or metres)"
             status.update(text)
             if not err.is_terminal:
                 print(text, file=sys.stderr)
 
         yield report
+
+
+def _check_outputs(output: Path, plot: Path | None) -> None:
+    """Refuse what could not be written before the search, not after it."""
+    if output.suffix and output.suffix.lower() not in SUFFIXES:
+        raise OptionError(f"{output}: trajectories are written as {', '.join(SUFFIXES)}, or a folder for a rosbag2")
+    if not output.suffix and output.exists():
+        raise OptionError(f"{output} is there already; remove it or choose another name for the bag")
+    for path in (output, plot):
+        if path is not None and not path.parent.is_dir():
+            raise OptionError(f"{path}: no folder {path.parent}; make it first")
+
+
+def _motion_before(robot: Robot, path: Path, step: float) -> tuple[Array, Array, Array]:
+    """What was asked of the robot before: from a trajectory file, or from what a recording says was desired."""
+    try:
+        recording = read_npz(path) if path.suffix.lower() == ".npz" else None
+    except DataError:
+        recording = None  # a trajectory in NPZ, or a file that the reader of trajectories explains better
+    if recording is None:
+        before = read_trajectory(path, robot.dof_names)
+        return before.sample(np.arange(0.0, before.duration, step))
+    if recording.joints != robot.dof_names or not {"q_d", "qd_d", "qdd_d"} <= recording.more.keys():
+        raise OptionError(
+            f"{path} does not say what motion was asked of these joints; give the trajectory that was run"
+        )
+    return recording.more["q_d"], recording.more["qd_d"], recording.more["qdd_d"]
 
 
 def _chosen_parameters(robot: Robot, only: str | None) -> list[str] | None:
@@ -130,7 +161,7 @@ def excite(
     rate: Annotated[float, typer.Option(help="Samples a second of the written trajectory, Hz.")] = 100.0,
     after: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A trajectory that was run before; the design adds what it lacks."),
+        typer.Option(metavar="FILE", help="A trajectory or recording of before; the design adds what it lacks."),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes that share the starts.", min=1, max=256)] = 1,
     plot: Annotated[Path | None, typer.Option(help="Plot of the joints against their limits, HTML.")] = None,
@@ -148,15 +179,13 @@ def excite(
     Example: `steelyard excite panda --period 10 --harmonics 5 --criterion logdet --output traj.csv`
     """
     robot = robot_from(model, lock, bodies, friction, gravity, mounting)
+    _check_outputs(output, plot)
     if not 0 < rate <= 1e5:
         raise OptionError(f"--rate is {rate:g} Hz; give a number above 0 and at most 100000")
-    already = []
-    for path in after or []:
-        before = read_trajectory(path, robot.dof_names)
-        already.append(before.sample(np.arange(0.0, before.duration, period / max(100, 20 * harmonics))))
+    already = [_motion_before(robot, path, period / max(100, 20 * harmonics)) for path in after or []]
     boxes, distance = _boxes(robot, keep), clearance if collisions else None
     pose = None if start is None else robot.home if start == "home" else numbers(start, robot.n, "--start")
-    with _watched(as_json) as report:
+    with _watched(as_json or os.environ.get("STEELYARD_QUIET") == "1") as report:
         progress: Progress | None = report
         excitation = design_excitation(
             robot,

@@ -147,9 +147,16 @@ def write_npz(file: BinaryIO, trajectory: Trajectory, samples: Sampled | None = 
     np.savez(file, **arrays)
 
 
+def _refuse_recording(arrays: Arrays) -> None:
+    """A recording is noisy: its differences would be taken for accelerations that nobody asked for."""
+    if str(arrays.get("format", "")).startswith("steelyard recording"):
+        raise DataError("this is a recording, not a trajectory; give the trajectory that was run")
+
+
 def read_npz(file: BinaryIO) -> Trajectory:
     """The trajectory in an NPZ file; one with neither `kind` nor Fourier coefficients is samples."""
     arrays = _arrays_in(file)
+    _refuse_recording(arrays)
     if str(arrays.get("kind")) == "sequence":
         return _unpack_sequence(arrays)
     if "kind" in arrays or {"period", "offset", "a", "b"} <= arrays.keys():

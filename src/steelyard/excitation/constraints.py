@@ -164,6 +164,8 @@ class KeepWithin:
         self.robot.link_of(self.body)
         if not np.all(np.array(self.lower) < np.array(self.upper)):
             raise OptionError(f"the box of {self.body} is empty: {self.lower} … {self.upper}")
+        if not self._sides():
+            raise OptionError(f"the box of {self.body} has no side; give lower or upper a finite bound")
 
     @property
     def name(self) -> str:
@@ -273,7 +275,7 @@ class NoCollision:
     def where(self, motion: Motion, index: tuple[int, ...]) -> str:
         near = self.near(motion.q[index[0]])
         pair = self.names(self.bodies(min(near)[1])) if near else "any two bodies"
-        return f"distance of {pair}, > {self.clearance * 1e3:.3g} mm"
+        return f"distance of {pair} (looked at up to {1e3 * self.reach:.3g} mm), > {self.clearance * 1e3:.3g} mm"
 
 
 # What is assumed where neither the model nor a sidecar states a limit: slow enough not to hurt a robot that nobody
@@ -304,9 +306,10 @@ def assumed_limits(robot: Robot) -> tuple[Robot, tuple[str, ...]]:
 def joint_constraints(robot: Robot, margin: float) -> list[Constraint]:
     """Position, velocity, acceleration and torque limits, drawn in by a margin (0.05: use 95 %)."""
     limits, joints, use = robot.limits, robot.dof_names, 1.0 - margin
-    middle, half = 0.5 * (limits.upper + limits.lower), 0.5 * (limits.upper - limits.lower)
-    with np.errstate(invalid="ignore"):
-        lower, upper = middle - use * half, middle + use * half
+    bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+    lower, upper = limits.lower.copy(), limits.upper.copy()
+    middle, half = 0.5 * (upper[bounded] + lower[bounded]), 0.5 * (upper[bounded] - lower[bounded])
+    lower[bounded], upper[bounded] = middle - use * half, middle + use * half
     for k, name in enumerate(joints):
         if not limits.lower[k] < limits.upper[k]:
             raise OptionError(f"the position range of {name} has zero width: {limits.lower[k]} … {limits.upper[k]}")
@@ -314,10 +317,11 @@ def joint_constraints(robot: Robot, margin: float) -> list[Constraint]:
             if not getattr(limits, kind)[k] > 0:
                 raise OptionError(f"the {kind} limit of {name} is {getattr(limits, kind)[k]}; it must be above zero")
     found: list[Constraint] = [
-        PositionLimits(lower, upper, joints),
         RateLimits(use * limits.velocity, joints, "velocity"),
         RateLimits(use * limits.acceleration, joints, "acceleration"),
     ]
+    if bounded.any():
+        found.insert(0, PositionLimits(lower, upper, joints))
     if np.isfinite(limits.torque).any():
         found.append(TorqueLimits(use * limits.torque, joints))
     return found

@@ -273,18 +273,22 @@ def _row_weights(robot: Robot, weights: ArrayLike | None) -> Array:
             raise OptionError(f"weights must be {robot.n} positive numbers, one a joint")
         return given
     torque = robot.limits.torque
-    if not np.isfinite(torque).all():
+    known = np.isfinite(torque)
+    if not known.any():
         return np.ones(robot.n)
-    return np.exp(np.log(torque).mean()) / torque
+    # A joint without a limit weighs like the middle of the others.
+    typical = np.exp(np.log(torque[known]).mean())
+    return typical / np.where(known, torque, typical)
 
 
 def _information(problem: DesignProblem, already: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Array:
-    """WᵀW of motions that were recorded before, thinned to the density of the design's samples."""
+    """WᵀW of motions that were recorded before, each weighing as much as the design itself."""
     A = np.zeros((problem.base.rank, problem.base.rank))
     for q, qd, qdd in already:
         Y = problem.base.columns(regressor(problem.robot, q, qd, qdd))
         W = (Y * problem.weights[:, None]).reshape(-1, problem.base.rank)
-        A += W.T @ W
+        # Brought to as many samples as the design has, however densely the motion was recorded.
+        A += W.T @ W * (problem.samples / len(Y))
     return A
 
 
@@ -337,12 +341,13 @@ def _all_starts(
     return done, stopped[0]
 
 
-def _impossible(problem: DesignProblem, x: Array) -> OptionError:
+def _impossible(problem: DesignProblem, x: Array, starts: int) -> OptionError:
     still = _still(problem, x)
     broken = max(_fine_violations(problem, still), key=lambda violation: violation.amount)
     return OptionError(
-        f"no trajectory keeps every limit: even standing still breaks the {broken.constraint} limit ({broken.where}); "
-        "widen that limit, or begin elsewhere"
+        f"no trajectory that keeps every limit was found ({starts} starts): even standing "
+        f"still about the middle of the best breaks the {broken.constraint} limit ({broken.where}); "
+        "widen that limit, begin elsewhere, or allow more starts"
     )
 
 
@@ -422,6 +427,9 @@ def design_excitation(
     if pose is not None and pose.shape != (robot.n,):
         raise DataError(f"start has shape {pose.shape}; {robot.name} has {robot.n} joints")
     chosen = criterion_named(criterion) if isinstance(criterion, str) else criterion
+    unlimited = [robot.dof_names[k] for k in np.flatnonzero(~np.isfinite(robot.limits.torque))]
+    if unlimited:
+        notes += (f"no torque limit is known for {', '.join(unlimited)}: their torque is not bounded",)
     problem = DesignProblem(
         bounded, base, chosen, tuple(constraints), period, harmonics, samples, _row_weights(robot, weights), pose
     )
@@ -437,7 +445,7 @@ def design_excitation(
     if not np.isfinite(best.value):
         if interrupted:
             raise OptionError("stopped before a trajectory that keeps the limits was found; let it run longer")
-        raise _impossible(problem, best.x)
+        raise _impossible(problem, best.x, len(found))
     violations = _fine_violations(problem, best.x)
     count = sum(one.evaluations for one in found)
     message = f"{'stopped early; ' if interrupted else ''}best of {len(found)} starts, {count} gradients"

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ..dynamics import inverse_dynamics
+from ..excitation.constraints import assumed_limits
 from ..excitation.design import Excitation
 from ..robot.robot import Robot
 from .plots import colour, page, write_text
@@ -20,9 +21,9 @@ def _share_of_limits(robot: Robot, excitation: Excitation) -> tuple[np.ndarray, 
     t = np.linspace(0.0, excitation.duration, 1001)
     q, qd, qdd = excitation.sample(t)
     limits = robot.limits
-    middle, half = 0.5 * (limits.upper + limits.lower), 0.5 * (limits.upper - limits.lower)
-    bounded = np.isfinite(half)
-    position = np.where(bounded, (q - np.where(bounded, middle, 0)) / np.where(bounded, half, 1.0), q / np.pi)
+    bounded = np.isfinite(limits.upper) & np.isfinite(limits.lower)
+    lower, upper = np.where(bounded, limits.lower, -np.pi), np.where(bounded, limits.upper, np.pi)
+    position = (q - 0.5 * (upper + lower)) / (0.5 * (upper - lower))
     tau = inverse_dynamics(robot, q, qd, qdd)
     rates = [(qd, limits.velocity), (qdd, limits.acceleration), (tau, limits.torque)]
     shares = [x / np.where(np.isfinite(limit), limit, np.abs(x).max(axis=0) + 1e-12) for x, limit in rates]
@@ -30,7 +31,7 @@ def _share_of_limits(robot: Robot, excitation: Excitation) -> tuple[np.ndarray, 
 
 
 def _motion_figure(robot: Robot, excitation: Excitation) -> go.Figure:
-    t, shares = _share_of_limits(robot, excitation)
+    t, shares = _share_of_limits(assumed_limits(robot)[0], excitation)
     titles = [f"{panel}, share of its limit" for panel in _PANELS]
     figure = make_subplots(rows=2, cols=2, subplot_titles=titles, shared_xaxes=True, vertical_spacing=0.1)
     for k, name in enumerate(robot.dof_names):

@@ -26,8 +26,9 @@ def run_adaptive(
     M, friction, slopes = np.empty((n, n)), np.zeros(n), np.empty((5, n))
     state, tau, integral, model_tau = start.copy(), np.zeros(n), np.zeros(n), np.zeros((1, n))
     first = 3 if len(flexible) else 0
-    seen, seen_rate = start[0].copy(), start[1].copy()
-    held = [(start[0].copy(), start[1].copy())] * (delay + 1)
+    rate_row = first + 1
+    seen, seen_rate = start[first] + position_noise[0], start[rate_row].copy()
+    held = [(start[first].copy(), start[rate_row].copy())] * (delay + 1)
 
     def rhs(_: float, y: Array, torque: Array, warm: float) -> Array:
         if not slope(model, law, flexible, y.reshape(5, n), torque, warm, lanes, M, friction, slopes):
@@ -36,11 +37,11 @@ def run_adaptive(
 
     for tick in range(desired.shape[1]):
         before = seen.copy()
-        held = [*held[1:], (state[first].copy(), state[first + 1 if first else 1].copy())]
+        held = [*held[1:], (state[first].copy(), state[rate_row].copy())]
         late_q, late_qd = held[0]
         measure(tick, late_q, position_noise, dropped, resolution, seen)
         if differenced:
-            seen_rate = (seen - before) / dt if tick else start[1].copy()
+            seen_rate = (seen - before) / dt if tick else start[rate_row].copy()
         else:
             seen_rate = late_qd + velocity_noise[tick]
         control(gains, limit, mode, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, model_tau, tau)

@@ -85,10 +85,20 @@ def _without_friction(robot: Robot, armature: bool) -> Array:
     return frozen(rotors)
 
 
+def _rotorless(robot: Robot) -> Array:
+    theta = robot.parameters.copy()
+    if "armature" in robot.layout.properties:
+        theta[robot.layout.block("armature")] = 0.0
+    return theta
+
+
 def _warn_of_large_steps(
-    robot: Robot, law: FrictionLaw, flexible: FlexibleJoint | None, h: float, integrator: str, speed: Array
+    robot: Robot, law: FrictionLaw, flexible: FlexibleJoint | None, h: float, integrator: str, speed: Array, way: Array
 ) -> None:
-    inertia = np.diag(mass_matrix(robot, robot.home))
+    # What a joint feels while the others are free to give way is less than its entry of the mass matrix; at several
+    # places of the way, because it changes with the pose. Springs have the rotors on their other side.
+    body = robot.with_parameters(_rotorless(robot)) if flexible is not None else robot
+    inertia = np.min([1.0 / np.diag(np.linalg.inv(mass_matrix(body, q))) for q in way], axis=0)
     fastest = np.broadcast_to(np.asarray(law.fastest_rate(inertia, speed)), (robot.n,))
     cause = "friction"
     if flexible is not None:
@@ -112,12 +122,22 @@ def _start(robot: Robot, trajectory_start: Array, start: ArrayLike | None, flexi
     if start is not None and np.shape(start) != (robot.n,):
         raise OptionError(f"start has shape {np.shape(start)}; {robot.name} has {robot.n} joints")
     state[0] = trajectory_start if start is None else start
+    if not np.isfinite(state[0]).all():
+        raise OptionError(f"start is {np.asarray(start).tolist()}; it must be finite")
     state[3] = state[0]
     if flexible is not None:
         still = np.zeros(robot.n)
         weight = inverse_dynamics(robot, state[0], still, still)
         state[3] = state[0] + weight / flexible.packed(robot.n)[:, 1]
     return state
+
+
+def _temperatures(temperature: float | Callable[[Array], Array], t: Array) -> Array:
+    """The temperature at every control tick."""
+    values = np.asarray(temperature(t) if callable(temperature) else np.full(len(t), temperature), dtype=np.float64)
+    if values.shape != t.shape or not np.isfinite(values).all():
+        raise OptionError(f"the temperature has shape {values.shape}; {len(t)} finite numbers are needed, one a tick")
+    return np.ascontiguousarray(values)
 
 
 def _describe(value: Any) -> Any:
@@ -185,10 +205,10 @@ def simulate(
     t = np.arange(plan.ticks, dtype=np.float64) * plan.dt
     desired: Array = np.stack(trajectory.sample(t))
     if integrator in INTEGRATORS:
-        speed = np.abs(desired[1]).max(axis=0)
-        _warn_of_large_steps(robot, law, flexible, plan.dt / plan.substeps, integrator, speed)
+        speed, way = np.abs(desired[1]).max(axis=0), desired[0][:: max(1, plan.ticks // 20)]
+        _warn_of_large_steps(robot, law, flexible, plan.dt / plan.substeps, integrator, speed, way)
     feed_forward = inverse_dynamics(known, *desired) if controller.feed_forward else np.zeros((plan.ticks, n))
-    warm = temperature(t) if callable(temperature) else np.full(plan.ticks, float(temperature))
+    warm = _temperatures(temperature, t)
     loop_rng, torque_rng = rng.spawn(2)
     springs = np.zeros((0, 3)) if flexible is None else flexible.packed(n)
     rows = (plan.ticks + plan.ticks_a_sample - 1) // plan.ticks_a_sample

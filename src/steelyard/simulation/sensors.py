@@ -14,8 +14,8 @@ Array = NDArray[np.float64]
 class Sensors:
     """Standard deviations and steps, one number or one a joint, SI.
 
-    Position noise, steps and delay are inside the control loop. Bias, drift and spikes of the torque, and spikes of the
-    position, are in what is recorded only: they belong to the recording, not to the drive.
+    Position noise, bias, steps, delay and lost samples are inside the control loop. Noise, bias, drift and spikes of
+    the torque are in what is recorded only: the drive does not see them.
     """
 
     position_noise: ArrayLike = 0.0  # rad or m, standard deviation

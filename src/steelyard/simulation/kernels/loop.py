@@ -159,15 +159,18 @@ def run(
     rows = 5 if flexible.shape[0] else 3
     state = start.copy()
     tau, integral, model_tau = np.zeros(n), np.zeros(n), np.zeros((1, n))
-    seen, seen_rate, before = start[Q].copy(), start[QD].copy(), start[Q].copy()
+    seen, seen_rate, before = np.empty(n), np.empty(n), np.empty(n)
     # Sensors sit on the motor where there is one between them and the link.
     position = THETA if flexible.shape[0] else Q
     late_q, late_qd = np.empty(n), np.empty(n)
     slots = max(delay, 1)
     held = np.empty((slots, 2, n))
-    for d in range(slots):
-        held[d, 0] = start[Q]
-        held[d, 1] = start[QD]
+    for k in range(n):
+        seen[k] = before[k] = start[position, k] + position_noise[0, k]
+        seen_rate[k] = start[position + 1, k]
+        for d in range(slots):
+            held[d, 0, k] = start[position, k]
+            held[d, 1, k] = start[position + 1, k]
     h = dt / substeps
     for tick in range(ticks):
         slot = tick % slots
@@ -182,7 +185,7 @@ def run(
         measure(tick, late_q, position_noise, dropped, resolution, seen)
         for k in range(n):
             if differenced:
-                seen_rate[k] = (seen[k] - before[k]) / dt if tick else start[QD, k]
+                seen_rate[k] = (seen[k] - before[k]) / dt if tick else start[position + 1, k]
             else:
                 seen_rate[k] = late_qd[k] + velocity_noise[tick, k]
         control(gains, limit, mode, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, model_tau, tau)
