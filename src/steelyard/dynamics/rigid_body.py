@@ -49,16 +49,17 @@ def regressor(robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: Ar
     q, single = positions(robot, q)
     qd, qdd = rates(robot, "qd", qd, len(q)), rates(robot, "qdd", qdd, len(q))
     shape = (len(q), robot.n, robot.layout.size)
+    blank = False
     if out is None:
         if 8 * len(q) * robot.n * robot.layout.size > MOST_BYTES_AT_ONCE:
             raise DataError(
                 f"a regressor of shape {shape} takes {8e-9 * np.prod(shape):.0f} GB; compute it in blocks of samples"
             )
-        out = np.empty(shape)
+        out, blank = np.zeros(shape), True
     elif out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous:
         raise DataError(f"out must be a contiguous float64 array of shape {shape}, not {out.dtype} {out.shape}")
     fixed = (robot.links, robot.dofs, robot.columns, robot.property_codes, 10 * len(robot.layout.bodies), robot.gravity)
-    over_samples(len(q), lambda a, b: _regressor.regressor(*fixed, q[a:b], qd[a:b], qdd[a:b], out[a:b]))
+    over_samples(len(q), lambda a, b: _regressor.regressor(*fixed, q[a:b], qd[a:b], qdd[a:b], blank, out[a:b]))
     return out[0] if single else out
 
 

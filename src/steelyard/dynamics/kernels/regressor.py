@@ -120,8 +120,8 @@ def fill(links, dofs, columns, properties, first, gravity, q, qd, qdd, t, count,
 
 
 @kernel
-def regressor(links, dofs, columns, properties, first, gravity, q, qd, qdd, Y):
-    """Y of shape (samples, degrees of freedom, parameters)."""
+def regressor(links, dofs, columns, properties, first, gravity, q, qd, qdd, blank, Y):
+    """Y of shape (samples, degrees of freedom, parameters), which may hold anything unless it is said to be blank."""
     x, y, p = scratch(links, dofs)
     local, entries = np.empty(_LOCAL), np.empty(10 * LANES)
     width = np.uint64(Y.shape[1] * Y.shape[2])
@@ -130,6 +130,7 @@ def regressor(links, dofs, columns, properties, first, gravity, q, qd, qdd, Y):
         count = lanes_from(t, q.shape[0])
         # One sweep brings the lines into the cache; entries scattered into memory that is not there cost far more.
         start = np.uint64(t) * width
-        for j in range(count * width):
-            flat[start + j] = 0.0
+        if not blank:
+            for j in range(count * width):
+                flat[start + j] = 0.0
         fill(links, dofs, columns, properties, first, gravity, q, qd, qdd, t, count, x, y, p, local, entries, Y)
