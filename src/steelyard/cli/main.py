@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import excite, models, simulate
+from . import excite, gear, models, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -18,6 +18,7 @@ app = typer.Typer(
 models.register(app)
 excite.register(app)
 simulate.register(app)
+gear.register(app)
 
 
 def _version(asked: bool) -> None:
