@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import excite, gear, models, simulate
+from . import excite, gear, models, record, rig, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -19,6 +19,8 @@ models.register(app)
 excite.register(app)
 simulate.register(app)
 gear.register(app)
+rig.register(app)
+record.register(app)
 
 
 def _version(asked: bool) -> None:
