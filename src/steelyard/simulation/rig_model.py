@@ -70,7 +70,12 @@ def _with_payloads(robot: Robot, payloads: tuple[Payload, ...]) -> mujoco.MjMode
             name += "_"
         taken.add(name)
         bodies[payload.body].add_body(
-            name=name, pos=payload.com, mass=payload.mass, inertia=[payload.moment] * 3, explicitinertial=True
+            name=name,
+            pos=payload.com,
+            mass=payload.mass,
+            ipos=np.zeros(3),  # or MuJoCo 4 takes the body's own place for it
+            inertia=[payload.moment] * 3,
+            explicitinertial=True,
         )
     before = robot.source.model
     model = compile_spec(spec, f"{robot.name} with its payload", [], lines=False)
