@@ -12,16 +12,22 @@ import pytest
 import steelyard as sy
 from steelyard.data.recording import read_npz, save_recording
 from steelyard.dynamics import energy
+from steelyard.dynamics.kernels.single import workspace
 from steelyard.excitation.exchange import write_trajectory
 from steelyard.excitation.splines import PointToPoint
 from steelyard.excitation.trajectory import Fourier
 from steelyard.physics.friction import Coulomb, LuGre, NoFriction, Stribeck, friction_named
 from steelyard.physics.transmission import FlexibleJoint, modes
-from steelyard.robot.merged import merged
+from steelyard.robot.joint_frames import joint_frames
 from steelyard.robot.states import random_states
-from steelyard.simulation.closed_loop import SimulationError, StepWarning, simulate
+from steelyard.simulation.cautions import SaturationWarning, StepWarning
+from steelyard.simulation.closed_loop import simulate
 from steelyard.simulation.controllers import Controller, computed_torque, pid_for
+from steelyard.simulation.kernels.loop import slope
+from steelyard.simulation.loop import ClosedLoop, SimulationError
+from steelyard.simulation.reference import reference_from_samples, reference_of
 from steelyard.simulation.sensors import Sensors
+from trees import random_mjcf
 
 PENDULUM = """<mujoco><option gravity="0 0 -9.81"/><worldbody><body name="arm">
 <joint name="j" axis="0 1 0" armature="{armature}"/>
@@ -79,20 +85,89 @@ def test_the_loop_is_mujocos_with_the_same_pid_for_ten_seconds():
     assert len(ours) == 10_001
 
 
-def test_welding_links_together_changes_no_torque(rng):
+def test_accelerations_of_the_loop_are_mj_forward_on_random_trees(rng):
+    kinds = ("hinge", "slide", "none", "two hinges")
+    for _ in range(20):
+        robot = sy.load_robot(mujoco.MjSpec.from_string(random_mjcf(rng, 6, kinds, free=False)))
+        n, frames = robot.n, joint_frames(robot)
+        tree = (frames.parents, frames.rotary, frames.frames, frames.inertias(robot.body_parameters), robot.gravity)
+        law, rotors = NoFriction().packed(n), np.ascontiguousarray(robot.joint_parameters[:, 0])
+        q, qd, _ = random_states(robot, rng, 5)
+        tau = rng.normal(size=(5, n))
+        model = robot.source.spec.copy().compile()
+        model.dof_damping[:] = 0
+        model.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        data = mujoco.MjData(model)
+        for sample in range(5):
+            state, out, work = np.zeros((6, n)), np.zeros((6, n)), workspace(n)
+            state[0], state[1] = q[sample], qd[sample]
+            assert slope(tree, rotors, law, np.zeros((0, 9)), state, tau[sample], 20.0, work, np.zeros(n), out) < 0
+            data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q[sample], qd[sample], tau[sample]
+            mujoco.mj_forward(model, data)
+            # Relative to the size of the accelerations: a light last link is a badly conditioned mass matrix.
+            np.testing.assert_allclose(out[1], data.qacc, rtol=1e-9, atol=1e-9 * np.abs(data.qacc).max())
+
+
+@pytest.mark.filterwarnings("ignore::steelyard.simulation.cautions.StepWarning")
+def test_a_loop_prepared_once_runs_with_any_parameters_as_simulate_does():
+    robot = sy.load_robot("two_link", friction=("coulomb", "offset"))
+    path, controller = swing(robot, period=2.0), pid_for(robot)
+    loop = ClosedLoop(robot, reference_of(path), controller, sample_hz=500.0)
+    theta = robot.parameters * 1.1
+    for prop, value in (("damping", 0.7), ("coulomb", 0.2), ("offset", -0.3)):
+        theta[robot.layout.block(prop)] = value
+    other = robot.with_parameters(theta)
+    quiet = {"sample_hz": 500.0, "controller": controller, "cartesian": False}
+    runs = loop.run_all([robot, theta, other, None])
+    for done, twin in zip(runs, (robot, other, other, robot), strict=True):
+        full = simulate(twin, path, **quiet)
+        assert np.array_equal(done.q, full.more["q_true"])
+        assert np.array_equal(done.qdd, full.more["qdd_true"])
+        assert np.array_equal(done.tau, full.more["tau_commanded"])
+    # Friction of theta acts: Newton's law with the smooth sign of forward simulation.
+    _, q, qd, qdd, tau = runs[1]
+    friction = 0.7 * qd + 0.2 * np.tanh(qd / 1e-3) - 0.3
+    bare = replace(other, joint_parameters=other.joint_parameters * np.array([1.0, 0, 0, 0]))
+    np.testing.assert_allclose(sy.inverse_dynamics(bare, q, qd, qdd) + friction, tau, atol=1e-9)
+    with pytest.raises(sy.SteelyardError, match="parameters"):
+        loop.run(theta[:-1])
+
+
+def test_feed_forward_is_the_nominal_models_whatever_the_parameters_of_the_run():
+    robot = sy.load_robot("two_link")
+    path = swing(robot, period=2.0)
+    loop = ClosedLoop(robot, reference_of(path), Controller(0.0, 0.0, feed_forward=True))
+    expected = sy.inverse_dynamics(robot, *loop.reference)
+    np.testing.assert_allclose(loop.run(1.2 * robot.parameters).tau, expected, atol=1e-12)
+
+
+def test_a_reference_is_rebuilt_from_the_samples_that_a_recording_has():
+    robot = sy.load_robot("two_link")
+    path = swing(robot, period=2.0)
+    exact = reference_of(path, 1000.0)
+    t = np.arange(0, 201) / 100.0
+    samples = path.sample(t)
+    # At 100 Hz a quintic is within (h/2)⁶/6!·q⁽⁶⁾, far below a microradian; positions alone are a spline of order 4.
+    assert np.abs(reference_from_samples(t, *samples)[0] - exact[0]).max() < 1e-9
+    assert np.abs(reference_from_samples(t, *samples)[2] - exact[2]).max() < 1e-3
+    assert np.abs(reference_from_samples(t, samples[0])[0] - exact[0]).max() < 1e-5
+    assert np.array_equal(reference_from_samples(path_times(exact), *exact), exact)
+    with pytest.raises(sy.DataError, match="its time does not advance"):
+        reference_from_samples(t[::-1], *samples)
+
+
+def path_times(reference):
+    return np.arange(reference.shape[1]) / 1000.0
+
+
+def test_a_mass_matrix_that_is_not_positive_blames_the_joint_that_carries_it():
     robot = sy.load_robot("panda")
-    one = merged(robot)
-    assert len(one.links) == 8
-    welded = replace(
-        robot,
-        links=one.links,
-        dofs=one.dofs,
-        bodies=tuple(f"b{k}" for k in range(len(one.bodies))),
-        body_parameters=one.bodies,
-        layout=replace(robot.layout, bodies=tuple(f"b{k}" for k in range(len(one.bodies)))),
-    )
-    states = random_states(robot, rng, 20)
-    assert np.allclose(sy.inverse_dynamics(welded, *states), sy.inverse_dynamics(robot, *states), atol=1e-11)
+    theta = robot.parameters.copy()
+    theta[robot.layout.index("link6.Izz")] -= 5.0
+    theta[robot.layout.block("armature")] = 0.0
+    loop = ClosedLoop(robot, reference_of(swing(robot, period=1.0)), pid_for(robot))
+    with pytest.raises(SimulationError, match=r"mass matrix is not positive definite at 0.0000 s: what joint6 carries"):
+        loop.run(theta)
 
 
 @pytest.mark.parametrize(("integrator", "order"), [("rk1", 1), ("rk2", 2), ("rk4", 4), ("semi-implicit", 1)])
@@ -179,7 +254,8 @@ def test_dry_friction_holds_a_joint_and_does_not_chatter():
     assert np.abs(np.diff(force)).max() < 0.05
 
 
-@pytest.mark.filterwarnings("ignore::steelyard.simulation.closed_loop.StepWarning")
+@pytest.mark.filterwarnings("ignore::steelyard.simulation.cautions.StepWarning")
+@pytest.mark.filterwarnings("ignore::steelyard.simulation.cautions.SaturationWarning")
 def test_lugre_breaks_away_at_the_static_level_in_the_loop():
     robot = pendulum(mass=1e-3, length=0.01, inertia=0.1)
     law = LuGre(1.0, 1.5, 0.05, 1e4, 30.0, 0.1)
@@ -221,7 +297,10 @@ def test_flexible_joints_are_seen_from_the_motor_from_the_first_tick_on():
     robot = sy.load_robot("two_link")
     springs = FlexibleJoint(0.05, 2e3, 1.0)
     sensors = Sensors(delay_ticks=3, velocity="measured")
-    done = simulate(robot, stand(robot, 0.2), flexible=springs, sensors=sensors, step=2e-4, cartesian=False)
+    soft = pid_for(robot, 1.0)
+    done = simulate(
+        robot, stand(robot, 0.2), controller=soft, flexible=springs, sensors=sensors, step=2e-4, cartesian=False
+    )
     assert np.allclose(done.q[:3], done.more["theta"][0])
     assert np.allclose(done.q[10:], done.more["theta"][7:-3])
 
@@ -246,6 +325,7 @@ def test_a_controller_that_knows_the_model_follows_better(model):
     assert error(better) < 0.5 * error(plain)
 
 
+@pytest.mark.filterwarnings("ignore::steelyard.simulation.cautions.SaturationWarning")
 def test_torque_saturates_without_windup():
     robot = sy.load_robot("two_link")
     limit = 1.05 * np.abs(sy.gravity(robot, robot.home)).max() + 0.5
@@ -260,6 +340,27 @@ def test_a_simulation_that_runs_away_says_when_which_joint_and_what_to_change():
     wild = Controller(1e6, 1e5, limit=1e9)
     with pytest.raises(SimulationError, match=r"ran away at \d.* s in joint\d; take a smaller step"):
         simulate(robot, swing(robot), controller=wild, control_hz=100.0)
+
+
+def test_a_saturated_loop_is_warned_of_and_told_apart_by_its_cause():
+    robot = sy.load_robot("two_link")
+    weak = replace(pid_for(robot), limit=2.0)
+    with pytest.warns(SaturationWarning, match=r"joint\d had the torque at its limit of 2 for \d+ % .* too weak"):
+        simulate(robot, swing(robot), controller=weak, cartesian=False)
+    delayed = Sensors(delay_ticks=30, velocity="measured")
+    with pytest.warns(SaturationWarning, match=r"loop is unstable: take softer gains"):
+        simulate(robot, swing(robot), controller=pid_for(robot, 15.0), sensors=delayed, cartesian=False)
+
+
+def test_the_default_controller_is_tuned_for_the_poses_of_the_way():
+    # A LBR iiwa has no rotors in its model: stretched upwards, several joints turn next to nothing.
+    robot = sy.load_robot("iiwa14")
+    upright = stand(robot, 1.0, np.zeros(robot.n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SaturationWarning)
+        done = simulate(robot, upright, cartesian=False, friction=NoFriction(), start=np.full(robot.n, 0.01))
+    assert np.abs(done.more["q_true"][-1]).max() < 0.01
+    assert np.abs(np.diff(done.more["tau_commanded"][500:], axis=0)).max() < 0.1
 
 
 def test_a_step_too_large_for_the_friction_is_warned_of():

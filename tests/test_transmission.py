@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from steelyard.errors import DataError, OptionError
 from steelyard.physics import transmission as tr
-from steelyard.physics.kernels.transmission import backlash_torque, bouc_wen, flexible_joint
+from steelyard.physics.kernels.transmission import backlash_torque, bouc_wen, giving_joint
 from steelyard.robot.sidecar import Gear
 
 J, B, K, MGL = 1.0, 0.1, 100.0, 10.0  # the flexible joint of the textbook's exercise
@@ -70,17 +70,22 @@ def test_compiled_flexible_joint_is_the_array_one_and_keeps_its_energy():
 
     def rates(t, x):
         theta, q, thetad, qd = x
-        torque, acceleration = flexible_joint(table[0], theta, q, thetad, qd, 0.0)
-        return [thetad, qd, acceleration, (torque - MGL * np.sin(q)) / J]
+        torque, _ = giving_joint(table[0], theta - q, thetad - qd, 0.0)
+        return [thetad, qd, -torque / B, (torque - MGL * np.sin(q)) / J]
 
     y = solve_ivp(rates, (0, 3), [0.3, 0.2, 0.0, 1.0], rtol=1e-9, atol=1e-10).y
     theta, q, thetad, qd = (row[:, None] for row in y)
     energy = joint.energy(theta, q, thetad)[:, 0] + 0.5 * J * y[3] ** 2 - MGL * np.cos(y[1])
     np.testing.assert_allclose(energy, energy[0], rtol=1e-7)
-    damped = tr.FlexibleJoint(B, K, 2.0)
-    torque = damped.torque(theta, q, thetad, qd)
-    compiled = [flexible_joint(damped.packed(1)[0], *x, 3.0) for x in y.T]
-    np.testing.assert_allclose(compiled, np.hstack([torque, damped.motor_acceleration(3.0, torque)]), rtol=1e-12)
+    remembers = tr.BoucWen(20.0, 50.0, 3.0, 1.0)
+    for damped in (
+        tr.FlexibleJoint(B, K, 2.0),
+        tr.FlexibleJoint(B, K, 2.0, 0.01),
+        tr.FlexibleJoint(B, K, 2.0, 0.0, remembers),
+    ):
+        torque = damped.torque(theta, q, thetad, qd, 0.3)
+        compiled = [giving_joint(damped.packed(1)[0], x[0] - x[1], x[2] - x[3], 0.3)[0] for x in y.T]
+        np.testing.assert_allclose(compiled, torque[:, 0], rtol=1e-12, atol=1e-12)
 
 
 def hysteresis_loop(law, amplitude, cycles=3):

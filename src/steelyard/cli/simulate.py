@@ -14,7 +14,8 @@ from ..excitation.exchange import read_trajectory
 from ..physics.friction import friction_named
 from ..physics.transmission import FlexibleJoint
 from ..robot.robot import Robot
-from ..simulation.closed_loop import StepWarning, simulate
+from ..simulation.cautions import SaturationWarning, StepWarning
+from ..simulation.closed_loop import simulate
 from ..simulation.controllers import computed_torque, pid_for
 from ..simulation.sensors import Sensors
 from .options import AsJson, Bodies, Gravity, Lock, Model, Mounting, robot_from
@@ -103,6 +104,7 @@ def simulate_command(
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StepWarning)
+        warnings.simplefilter("always", SaturationWarning)
         recording = simulate(
             robot,
             path,
@@ -119,7 +121,7 @@ def simulate_command(
         )
     save_recording(recording, output)
     error = np.abs(recording.more["q_true"] - recording.more["q_d"]).max(axis=0)
-    told = [str(w.message) for w in caught if issubclass(w.category, StepWarning)]
+    told = [str(w.message) for w in caught if issubclass(w.category, StepWarning | SaturationWarning)]
     summary = {
         "robot": robot.name,
         "samples": len(recording),

@@ -40,42 +40,6 @@ def _array(value: ArrayLike) -> Array:
     return np.asarray(value, dtype=float)
 
 
-@dataclass(frozen=True, eq=False)
-class FlexibleJoint(PerJoint):
-    """A motor that turns a link through a spring and a damper.
-
-        M q̈ + C q̇ + g = K (θ − q) + D (θ̇ − q̇),    B θ̈ + K (θ − q) + D (θ̇ − q̇) = τm
-
-    All on the link's side of the gear: θ is the motor's angle by the ratio, B its inertia by the ratio squared. Spong,
-    J. Dyn. Sys. Meas. Control 109 (1987).
-    """
-
-    label: ClassVar[str] = "flexible joint"
-    motor_inertia: Positive  # B
-    stiffness: Positive  # K
-    damping: NotNegative = 0.0  # D
-
-    def torque(self, theta: ArrayLike, q: ArrayLike, thetad: ArrayLike, qd: ArrayLike) -> Array:
-        """The torque that the link gets and the motor has to give."""
-        return self.stiffness * (_array(theta) - _array(q)) + self.damping * (_array(thetad) - _array(qd))
-
-    def motor_acceleration(self, motor_torque: ArrayLike, joint_torque: ArrayLike) -> Array:
-        return (_array(motor_torque) - _array(joint_torque)) / self.motor_inertia
-
-    def energy(self, theta: ArrayLike, q: ArrayLike, thetad: ArrayLike) -> Array:
-        """What the springs hold, and the rotors' motion."""
-        return 0.5 * self.stiffness * (_array(theta) - _array(q)) ** 2 + 0.5 * self.motor_inertia * _array(thetad) ** 2
-
-    def fastest_rate(self, link_inertia: ArrayLike) -> Array:
-        """A bound on the rates of the joint, rad/s: a step of RK4 stays below about 2.5/rate."""
-        reduced = 1.0 / (1.0 / _array(link_inertia) + 1.0 / self.motor_inertia)
-        return np.sqrt(self.stiffness / reduced) + self.damping / reduced
-
-    def packed(self, n: int) -> Array:
-        """The table (n, 3) of kernel `flexible_joint`: motor inertia, stiffness, damping."""
-        return self.rows(n, self.motor_inertia, self.stiffness, self.damping)
-
-
 def resonance(link_inertia: ArrayLike, motor_inertia: ArrayLike, stiffness: ArrayLike) -> Array:
     """Where motor torque moves the joint most, rad/s, both ends free: ωr = sqrt(K (1/J + 1/B))."""
     return np.sqrt(_array(stiffness) * (1.0 / _array(link_inertia) + 1.0 / _array(motor_inertia)))
@@ -183,6 +147,67 @@ class Backlash(PerJoint):
     def packed(self, n: int) -> Array:
         """The table (n, 3) of kernel `backlash_torque`: stiffness, damping, gap."""
         return self.rows(n, self.stiffness, self.damping, self.gap)
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleJoint(PerJoint):
+    """A motor that turns a link through a spring and a damper, with what harmonic drives or worn teeth add.
+
+        M q̈ + C q̇ + g = T,    B θ̈ + T = τm,    T = K (θ − q) + D (θ̇ − q̇)
+
+    All on the link's side of the gear: θ is the motor's angle by the ratio, B its inertia by the ratio squared. Spong,
+    J. Dyn. Sys. Meas. Control 109 (1987). `hysteresis` stands beside the spring and adds its torque to T; a `gap`
+    takes the twist away until teeth meet, as in `Backlash`.
+    """
+
+    label: ClassVar[str] = "flexible joint"
+    motor_inertia: Positive  # B
+    stiffness: Positive  # K
+    damping: NotNegative = 0.0  # D
+    gap: NotNegative = 0.0  # rad, from contact to contact
+    hysteresis: BoucWen | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hysteresis is not None and self.gap.any():
+            raise OptionError("flexible joint: hysteresis and a gap are given; give one of them")
+
+    def torque(self, theta: ArrayLike, q: ArrayLike, thetad: ArrayLike, qd: ArrayLike, z: ArrayLike = 0.0) -> Array:
+        """The torque that the link gets and the motor has to give."""
+        twist, rate = _array(theta) - _array(q), _array(thetad) - _array(qd)
+        if self.gap.any():
+            return Backlash(self.stiffness, self.gap, self.damping).torque(twist, rate)
+        remembered = 0.0 if self.hysteresis is None else self.hysteresis.torque(twist, z)
+        return self.stiffness * twist + self.damping * rate + remembered
+
+    @property
+    def slowest_stiffness(self) -> Array:
+        """Of the springs alone: what carries a load that has stood long enough."""
+        return self.stiffness + (0.0 if self.hysteresis is None else self.hysteresis.stiffness)
+
+    def twist_under(self, torque: ArrayLike) -> Array:
+        """The twist with which the joint holds a torque still, its hysteresis forgotten."""
+        return _array(torque) / self.slowest_stiffness + 0.5 * self.gap * np.sign(_array(torque))
+
+    def motor_acceleration(self, motor_torque: ArrayLike, joint_torque: ArrayLike) -> Array:
+        return (_array(motor_torque) - _array(joint_torque)) / self.motor_inertia
+
+    def energy(self, theta: ArrayLike, q: ArrayLike, thetad: ArrayLike) -> Array:
+        """What the springs hold, and the rotors' motion."""
+        stretch = np.maximum(0.0, np.abs(_array(theta) - _array(q)) - 0.5 * self.gap)
+        return 0.5 * self.slowest_stiffness * stretch**2 + 0.5 * self.motor_inertia * _array(thetad) ** 2
+
+    def fastest_rate(self, link_inertia: ArrayLike) -> Array:
+        """A bound on the rates of the joint, rad/s: a step of RK4 stays below about 2.5/rate."""
+        reduced = 1.0 / (1.0 / _array(link_inertia) + 1.0 / self.motor_inertia)
+        steepest = self.slowest_stiffness + (0.0 if self.hysteresis is None else self.hysteresis.slope)
+        return np.sqrt(steepest / reduced) + self.damping / reduced
+
+    def packed(self, n: int) -> Array:
+        """The table (n, 9) of kernel `giving_joint`: motor inertia, stiffness, damping, gap, hysteresis."""
+        own = self.rows(n, self.motor_inertia, self.stiffness, self.damping, self.gap)
+        memory = np.zeros((n, 5)) if self.hysteresis is None else self.hysteresis.packed(n)
+        return np.hstack([own, memory])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,54 +6,60 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from .kernels.loop import RUNAWAY, control, measure, slope
+from ..dynamics.kernels.single import workspace
+from .kernels.loop import BRIEF, NOT_PHYSICAL, QD, RAN_AWAY, RUNAWAY, STATES, THETA, THETAD, Q, control, measure, slope
 
 Array = NDArray[np.float64]
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
 
 
-def run_adaptive(
-    method: str, arguments: tuple[Any, ...], rates: tuple[Any, ...], noise: tuple[Any, ...], resolution: Array,
-    temperature: Array, out: Array,
-) -> tuple[int, int]:  # fmt: skip
-    """The same loop as the compiled `run`; every tick is integrated to a tolerance."""
-    model, law, flexible, (gains, limit, mode), nominal, desired, feed_forward, start = arguments
-    _, ticks_a_sample, _, delay, differenced, dt = rates
+def run_adaptive(method: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
+    """The same loop as the compiled `run`, with its arguments and answer; every tick is integrated to a tolerance."""
+    (tree, rotors, law, springs, controller, nominal, desired, feed_forward, start, settings, noise, resolution,
+     temperature, saturated, out) = arguments  # fmt: skip
+    _, ticks_a_sample, _, delay, differenced, dt = settings
     position_noise, velocity_noise, dropped = noise
-    links, n = len(model[0]), len(model[1])
-    lanes = (np.empty(links * 30 * 8), np.empty(n * 16 * 8), np.empty(30 * 8), np.empty((links, 10)))
-    M, friction, slopes = np.empty((n, n)), np.zeros(n), np.empty((5, n))
-    state, tau, integral, model_tau = start.copy(), np.zeros(n), np.zeros(n), np.zeros((1, n))
-    first = 3 if len(flexible) else 0
-    rate_row = first + 1
-    seen, seen_rate = start[first] + position_noise[0], start[rate_row].copy()
-    held = [(start[first].copy(), start[rate_row].copy())] * (delay + 1)
+    n, limit = len(rotors), controller[1]
+    work, friction, slopes, wanted = workspace(n), np.zeros(n), np.zeros((STATES, n)), np.zeros((3, n))
+    state, tau, integral = start.copy(), np.zeros(n), np.zeros(n)
+    first = THETA if len(springs) else Q
+    seen, seen_rate = start[first] + (position_noise[0] if len(position_noise) else 0.0), start[first + 1].copy()
+    held = [(start[first].copy(), start[first + 1].copy())] * (delay + 1)
+    failed = -1
 
     def rhs(_: float, y: Array, torque: Array, warm: float) -> Array:
-        if not slope(model, law, flexible, y.reshape(5, n), torque, warm, lanes, M, friction, slopes):
-            return np.full(5 * n, np.nan)
+        nonlocal failed
+        bad = slope(tree, rotors, law, springs, y.reshape(STATES, n), torque, warm, work, friction, slopes)
+        if bad >= 0:
+            failed = bad
+            return np.full(STATES * n, np.nan)
         return slopes.ravel().copy()
 
     for tick in range(desired.shape[1]):
         before = seen.copy()
-        held = [*held[1:], (state[first].copy(), state[rate_row].copy())]
+        held = [*held[1:], (state[first].copy(), state[first + 1].copy())]
         late_q, late_qd = held[0]
         measure(tick, late_q, position_noise, dropped, resolution, seen)
         if differenced:
-            seen_rate = (seen - before) / dt if tick else start[rate_row].copy()
+            seen_rate = (seen - before) / dt if tick else start[first + 1].copy()
         else:
-            seen_rate = late_qd + velocity_noise[tick]
-        control(gains, limit, mode, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, model_tau, tau)
+            seen_rate = late_qd + (velocity_noise[tick] if len(velocity_noise) else 0.0)
+        control(controller, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, work, wanted, tau)
+        saturated += np.abs(tau) >= limit
         if tick % ticks_a_sample == 0:
             rhs(0.0, state.ravel(), tau, temperature[tick])
-            rows = (state[0], state[1], slopes[1], seen, seen_rate, tau, friction, state[3], state[4])
-            out[tick // ticks_a_sample] = rows
+            rows = (state[0], state[1], slopes[1], tau, seen, seen_rate, friction, state[3], state[4])
+            out[:, tick // ticks_a_sample] = rows if len(out) > BRIEF else rows[:BRIEF]
         done = solve_ivp(
             rhs, (0.0, dt), state.ravel(), method=method, args=(tau, temperature[tick]), rtol=RELATIVE, atol=ABSOLUTE
         )
-        state = done.y[:, -1].reshape(5, n)
-        fast = ~(np.abs(state[[1, 4]]) < RUNAWAY).all(axis=0)
-        if not done.success or fast.any():
-            return tick, int(fast.argmax())
-    return -1, -1
+        state = done.y[:, -1].reshape(STATES, n)
+        fast = ~(np.abs(state[[QD, THETAD]]) < RUNAWAY).all(axis=0)
+        if fast.any():
+            return tick, int(fast.argmax()), RAN_AWAY
+        if failed >= 0:
+            return tick, failed, NOT_PHYSICAL
+        if not done.success:
+            return tick, int(np.abs(state[QD]).argmax()), RAN_AWAY
+    return -1, -1, -1

@@ -12,6 +12,9 @@ from .kernels.loop import COMPUTED_TORQUE, FEEDBACK_ONLY, WITH_GRAVITY
 
 Array = NDArray[np.float64]
 
+# Of Kd dt / M. With velocities differenced over a tick a loop of one joint oscillates from 2 on, and rings from 1 on.
+MOST_DAMPING_A_TICK = 0.8
+
 
 @dataclass(frozen=True, eq=False)
 class Controller:
@@ -52,19 +55,63 @@ class Controller:
         return np.array(np.broadcast_to(value, (robot.n,)))
 
 
-def pid_for(
-    robot: Robot, bandwidth_hz: float = 4.0, damping: float = 1.0, integral: float = 0.5, **more: object
-) -> Controller:
-    """A PID whose joints, each with the inertia it has in the home pose, follow with a bandwidth and damping.
+def _usual_poses(robot: Robot, count: int = 64) -> Array:
+    """The home pose, and places spread evenly over the joints' ranges: x_kj = k φ⁻ʲ mod 1 with φⁿ⁺¹ = φ + 1."""
+    lower = np.where(np.isfinite(robot.limits.lower), robot.limits.lower, robot.home - np.pi)
+    upper = np.where(np.isfinite(robot.limits.upper), robot.limits.upper, robot.home + np.pi)
+    phi = 2.0
+    for _ in range(60):
+        phi = (1.0 + phi) ** (1.0 / (robot.n + 1))
+    spread = np.outer(np.arange(1, count + 1), phi ** -np.arange(1.0, robot.n + 1)) % 1.0
+    return np.vstack([robot.home, lower + (upper - lower) * spread])
 
-    Kp = J ω², Kd = 2 ζ J ω, Ki = integral · ω Kp / 2π.
+
+def _borne_by_ticks(damping: Array, M: Array, control_hz: float) -> Array:
+    """Kd lowered where it has to be for the largest eigenvalue of M⁻¹ Kd dt to keep to `MOST_DAMPING_A_TICK`.
+
+    Along its eigenvector v the eigenvalue changes with each gain by the share Kd_k v_k² / Σ, which says what to lower.
+    """
+    for _ in range(200):
+        values, vectors = np.linalg.eigh(_between(1.0 / np.sqrt(damping), M))
+        # Eigenvalues of Kd^-½ M Kd^-½ are those of M⁻¹ Kd upside down; its eigenvectors squared are the shares.
+        worst = int(values[:, 0].argmin())
+        most = 1.0 / (control_hz * values[worst, 0])
+        if most <= 1.001 * MOST_DAMPING_A_TICK:
+            break
+        damping = damping * (MOST_DAMPING_A_TICK / most) ** vectors[worst, :, 0] ** 2
+    return damping
+
+
+def _between(d: Array, M: Array) -> Array:
+    return d[:, None] * M * d
+
+
+def pid_for(
+    robot: Robot,
+    bandwidth_hz: float = 4.0,
+    damping: float = 1.0,
+    integral: float = 0.5,
+    poses: ArrayLike | None = None,
+    control_hz: float = 1000.0,
+    **more: object,
+) -> Controller:
+    """A PID whose joints, each with the largest inertia it has in some poses, follow with a bandwidth and damping.
+
+    Kp = J ω², Kd = 2 ζ J ω, Ki = integral · ω Kp / 2π,    J = max M_kk(q)
+
+    `poses` are the home pose and 64 spread over the ranges, unless given; in lighter ones the loop is faster. It may
+    become so fast that it oscillates from tick to tick of 1/`control_hz`: joints in which it would get less bandwidth.
     """
     if not (np.isfinite(bandwidth_hz) and bandwidth_hz > 0):
         raise OptionError(f"the bandwidth is {bandwidth_hz} Hz; it must be above zero")
-    omega = 2 * np.pi * bandwidth_hz
-    J = np.diag(mass_matrix(robot, robot.home))
+    if not (np.isfinite(damping) and damping > 0):
+        raise OptionError(f"the damping ratio is {damping}; it must be above zero")
+    M = mass_matrix(robot, np.atleast_2d(_usual_poses(robot) if poses is None else np.asarray(poses, dtype=float)))
+    J = np.diagonal(M, axis1=1, axis2=2).max(axis=0)
+    kd = _borne_by_ticks(2 * damping * J * 2 * np.pi * bandwidth_hz, M, control_hz)
+    omega = kd / (2 * damping * J)
     kp = J * omega**2
-    return Controller(kp, 2 * damping * J * omega, integral * omega / (2 * np.pi) * kp, **more)  # type: ignore[arg-type]
+    return Controller(kp, kd, integral * omega / (2 * np.pi) * kp, **more)  # type: ignore[arg-type]
 
 
 def computed_torque(bandwidth_hz: float = 4.0, damping: float = 1.0, **more: object) -> Controller:

@@ -2,16 +2,6 @@
 
 from ...compiled import kernel
 
-INERTIA, STIFFNESS, DAMPING = range(3)  # of a flexible joint
-
-
-@kernel
-def flexible_joint(row, theta, q, thetad, qd, motor_torque):
-    """Torque on the link, K (θ − q) + D (θ̇ − q̇), and acceleration of the motor, (τm − torque) / B."""
-    torque = row[STIFFNESS] * (theta - q) + row[DAMPING] * (thetad - qd)
-    return torque, (motor_torque - torque) / row[INERTIA]
-
-
 SPRING, SLOPE, BETA, GAMMA, EXPONENT = range(5)  # of Bouc–Wen's hysteresis
 
 
@@ -36,3 +26,20 @@ def backlash_torque(row, twist, rate):
     if twist < -half:
         return min(0.0, row[TOOTH_STIFFNESS] * (twist + half) + row[TOOTH_DAMPING] * rate)
     return 0.0
+
+
+# Of a joint that gives: rotor, spring and damper, gap of its teeth, hysteresis beside the spring.
+ROTOR, SPRING_STIFFNESS, SPRING_DAMPING, TEETH_GAP, HYSTERESIS = range(5)
+GIVING_COLUMNS = HYSTERESIS + 5
+
+
+@kernel
+def giving_joint(row, twist, rate, z):
+    """Torque on the link of spring, damper, gap and hysteresis in one, and ż of the hysteresis."""
+    if row[TEETH_GAP] > 0.0:
+        return backlash_torque(row[SPRING_STIFFNESS : TEETH_GAP + 1], twist, rate), 0.0
+    torque = row[SPRING_STIFFNESS] * twist + row[SPRING_DAMPING] * rate
+    if row[HYSTERESIS + SLOPE] > 0.0:
+        remembered, zdot = bouc_wen(row[HYSTERESIS:], twist, rate, z)
+        return torque + remembered, zdot
+    return torque, 0.0

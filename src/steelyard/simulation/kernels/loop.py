@@ -1,9 +1,10 @@
 """A robot under control: one compiled loop over control ticks, and explicit integrators inside a tick.
 
-The state is (q, q̇, z, θ, θ̇): link position and velocity, bristle deflection, motor position and velocity. With rigid
-joints θ is not used and the rotors sit in the mass matrix; with flexible ones (7.2.1 of the textbook)
+The state is (q, q̇, z, θ, θ̇, w): link position and velocity, bristle deflection, motor position and velocity, and the
+torque that a hysteresis remembers. With rigid joints the last three are not used and the rotors sit in the mass matrix;
+with flexible ones (7.2.1 of the textbook)
 
-    M q̈ + C q̇ + g + F(q̇) = K(θ − q) + D(θ̇ − q̇),    B θ̈ + K(θ − q) + D(θ̇ − q̇) = tau.
+    M q̈ + C q̇ + g + F(q̇) = T(θ − q, θ̇ − q̇, w),    B θ̈ + T = tau.
 """
 
 import math
@@ -11,55 +12,60 @@ import math
 import numpy as np
 
 from ...compiled import kernel
-from ...dynamics.kernels.forward import cholesky_solve
-from ...dynamics.kernels.joints import ARMATURE
-from ...dynamics.kernels.kinematics import load_rates, place
-from ...dynamics.kernels.lanes import RATE, RATE_RATE, lanes_from, of_dof
-from ...dynamics.kernels.newton_euler import inverse_dynamics, torques
-from ...dynamics.kernels.spatial import mass
+from ...dynamics.kernels.joints import joint_torque
+from ...dynamics.kernels.single import (
+    felt,
+    mass_of_tree,
+    place_joints,
+    solve_tree,
+    torque_of_state,
+    workspace,
+    wrenches,
+)
 from ...physics.kernels.friction import friction_torque
+from ...physics.kernels.transmission import ROTOR, giving_joint
 
 RK1, RK2, RK4, SEMI_IMPLICIT = range(4)
 FEEDBACK_ONLY, WITH_GRAVITY, COMPUTED_TORQUE = range(3)
 # Rows of a state.
-Q, QD, Z, THETA, THETAD = range(5)
-# Columns of a flexible joint: motor inertia, stiffness, damping.
-_INERTIA, _STIFFNESS, _DAMPING = range(3)
+Q, QD, Z, THETA, THETAD, W = range(6)
+STATES = 6
+# What is kept of every sample, in this order; a short answer has the first four only.
+KEPT = ("q", "qd", "qdd", "tau", "q_seen", "qd_seen", "friction", "theta", "theta_rate")
+BRIEF = 4
+# Why a simulation stops before its end.
+RAN_AWAY, NOT_PHYSICAL = range(2)
 # Faster than this nothing that is called a robot moves; the numbers have run away.
 RUNAWAY = 1e4
 
 
 @kernel
-def slope(model, law, flexible, state, tau, temperature, lanes, M, friction, out):
-    """d/dt of a state under a constant torque; False where the mass matrix is not positive definite."""
-    links, dofs, bodies, rotors, gravity = model
+def slope(tree, rotors, law, springs, state, tau, temperature, work, friction, out):
+    """d/dt of a state under a constant torque; the joint in which the mass matrix is not positive, or -1."""
+    parents, rotary, frames, inertias, gravity = tree
     code, table = law
-    x, y, p, total = lanes
-    n = dofs.shape[0]
-    count = lanes_from(0, 1)
-    # The rows of the state are the samples that these kernels are told to look at.
-    place(links, state, Q, count, x, y, p)
-    load_rates(dofs, state, RATE, QD, count, y)
+    n = tau.size
+    flexible = springs.shape[0] > 0
+    acceleration = out[QD]
     for k in range(n):
-        y[of_dof(k) + RATE_RATE] = 0.0
-    torques(links, dofs, bodies, rotors, gravity, QD, count, x, y, p, out)
-    mass(links, dofs, bodies, rotors, x, y, np.uint64(0), total, M)
+        acceleration[k] = 0.0
+    place_joints(rotary, frames, state[Q], work)
+    wrenches(parents, rotary, inertias, gravity, state[QD], acceleration, work)
+    felt(parents, rotary, work, acceleration)
+    mass_of_tree(parents, rotary, inertias, rotors, work)
     for k in range(n):
         drive = tau[k]
-        out[THETA, k] = 0.0
-        out[THETAD, k] = 0.0
-        if flexible.shape[0]:
-            spring = flexible[k, _STIFFNESS] * (state[THETA, k] - state[Q, k])
-            spring += flexible[k, _DAMPING] * (state[THETAD, k] - state[QD, k])
+        if flexible:
+            twist, rate = state[THETA, k] - state[Q, k], state[THETAD, k] - state[QD, k]
+            drive, out[W, k] = giving_joint(springs[k], twist, rate, state[W, k])
             out[THETA, k] = state[THETAD, k]
-            out[THETAD, k] = (tau[k] - spring) / flexible[k, _INERTIA]
-            drive = spring
+            out[THETAD, k] = (tau[k] - drive) / springs[k, ROTOR]
         f, z_rate = friction_torque(code, table[k], state[QD, k], state[Z, k], drive, temperature)
         friction[k] = f
         out[Q, k] = state[QD, k]
         out[Z, k] = z_rate
-        out[QD, k] = drive - out[QD, k] - f
-    return cholesky_solve(M, out[QD])
+        acceleration[k] = drive - acceleration[k] - f
+    return solve_tree(parents, work[3], acceleration)
 
 
 # Explicit Runge–Kutta methods in which a stage needs the one before only: where each stage looks, and what it weighs.
@@ -71,40 +77,52 @@ WEIGHS = np.array([[1.0, 0, 0, 0], [0.0, 1.0, 0, 0], [1 / 6, 1 / 3, 1 / 3, 1 / 6
 
 @kernel
 def measure(row, clean, noise, dropped, resolution, out):
-    """What an encoder says: noise, steps, and its last word where a sample is lost."""
+    """What an encoder says: noise, steps, and its last word where a sample is lost; no rows of noise: no errors."""
     for k in range(clean.size):
-        if dropped[row, k]:
+        if dropped.shape[0] and dropped[row, k]:
             continue
-        value = clean[k] + noise[row, k]
+        value = clean[k]
+        if noise.shape[0]:
+            value += noise[row, k]
         if resolution[k] > 0.0:
             value = math.floor(value / resolution[k] + 0.5) * resolution[k]
         out[k] = value
 
 
 @kernel
-def control(gains, limit, mode, nominal, desired, feed_forward, row, q_seen, qd_seen, integral, dt, model_tau, tau):
-    """tau = Kp e + Kd ė + Ki ∫e (+ what the nominal model adds), saturated; the integral waits while it saturates."""
-    links, dofs, bodies, joints, gravity = nominal
+def _knows(nominal, joints, q, qd, qdd, work, model_tau):
+    """The nominal model's torque, its joints' own included."""
+    torque_of_state(nominal, q, qd, qdd, work, model_tau)
+    for k in range(q.size):
+        model_tau[k] += joint_torque(joints, k, qd[k], qdd[k])
+
+
+@kernel
+def control(controller, nominal, desired, feed_forward, row, q_seen, qd_seen, integral, dt, work, wanted, tau):
+    """tau = Kp e + Kd ė + Ki ∫e (+ what the nominal model adds), saturated; the integral waits while it saturates.
+
+    `wanted` has three rows of scratch: an acceleration, the model's torque, and zeros.
+    """
+    gains, limit, mode = controller
+    tree, joints = nominal
     n = tau.size
+    acceleration, model_tau, still = wanted[0], wanted[1], wanted[2]
     if mode == WITH_GRAVITY:
-        zero = np.zeros((1, n))
-        inverse_dynamics(links, dofs, bodies, joints, gravity, q_seen.reshape((1, n)), zero, zero, model_tau)
+        _knows(tree, joints, q_seen, still, still, work, model_tau)
     elif mode == COMPUTED_TORQUE:
         # The gains shape an acceleration, which the model turns into torque.
-        wanted = np.empty((1, n))
         for k in range(n):
             e = desired[0, row, k] - q_seen[k]
-            wanted[0, k] = desired[2, row, k] + gains[0, k] * e
-            wanted[0, k] += gains[2, k] * (desired[1, row, k] - qd_seen[k]) + gains[1, k] * integral[k]
-        q1, qd1 = q_seen.reshape((1, n)), qd_seen.reshape((1, n))
-        inverse_dynamics(links, dofs, bodies, joints, gravity, q1, qd1, wanted, model_tau)
+            acceleration[k] = desired[2, row, k] + gains[0, k] * e
+            acceleration[k] += gains[2, k] * (desired[1, row, k] - qd_seen[k]) + gains[1, k] * integral[k]
+        _knows(tree, joints, q_seen, qd_seen, acceleration, work, model_tau)
     for k in range(n):
         e, rate_e = desired[0, row, k] - q_seen[k], desired[1, row, k] - qd_seen[k]
-        asked = feed_forward[row, k]
+        asked = feed_forward[row, k] if feed_forward.shape[0] else 0.0
         if mode != COMPUTED_TORQUE:
             asked += gains[0, k] * e + gains[1, k] * (integral[k] + e * dt) + gains[2, k] * rate_e
         if mode != FEEDBACK_ONLY:
-            asked += model_tau[0, k]
+            asked += model_tau[k]
         given = min(max(asked, -limit[k]), limit[k])
         # Anti-windup: do not integrate an error that pushes further into saturation.
         if given == asked or (asked - given) * e < 0.0:
@@ -114,23 +132,60 @@ def control(gains, limit, mode, nominal, desired, feed_forward, row, q_seen, qd_
 
 @kernel
 def _keep(out, row, state, rate, seen, seen_rate, tau, friction):
+    full = out.shape[0] > BRIEF
     for k in range(tau.size):
-        out[row, 0, k] = state[Q, k]
-        out[row, 1, k] = state[QD, k]
-        out[row, 2, k] = rate[QD, k]
-        out[row, 3, k] = seen[k]
-        out[row, 4, k] = seen_rate[k]
-        out[row, 5, k] = tau[k]
-        out[row, 6, k] = friction[k]
-        out[row, 7, k] = state[THETA, k]
-        out[row, 8, k] = state[THETAD, k]
+        out[0, row, k] = state[Q, k]
+        out[1, row, k] = state[QD, k]
+        out[2, row, k] = rate[QD, k]
+        out[3, row, k] = tau[k]
+        if full:
+            out[4, row, k] = seen[k]
+            out[5, row, k] = seen_rate[k]
+            out[6, row, k] = friction[k]
+            out[7, row, k] = state[THETA, k]
+            out[8, row, k] = state[THETAD, k]
+
+
+@kernel
+def fastest_joint(state):
+    """The joint with the largest finite speed of link or motor, or one that is not finite where none is."""
+    worst, largest = 0, -1.0
+    for k in range(state.shape[1]):
+        speed = max(abs(state[QD, k]), abs(state[THETAD, k]))
+        if speed < np.inf and speed > largest:
+            worst, largest = k, speed
+    return worst
+
+
+@kernel
+def _wild(state, rows):
+    """Whether a number of the state is out of all bounds or not a number."""
+    for k in range(state.shape[1]):
+        if not abs(state[QD, k]) < RUNAWAY:
+            return True
+        if rows > THETAD and not abs(state[THETAD, k]) < RUNAWAY:
+            return True
+    return False
+
+
+@kernel
+def _advance(state, total, h, rows, semi_implicit):
+    for j in range(rows):
+        for k in range(state.shape[1]):
+            state[j, k] += h * total[j, k]
+    if semi_implicit:
+        # Positions move with the velocities they have after the step.
+        for k in range(state.shape[1]):
+            state[Q, k] += h * h * total[QD, k]
+            state[THETA, k] += h * h * total[THETAD, k]
 
 
 @kernel
 def run(
-    model,
+    tree,
+    rotors,
     law,
-    flexible,
+    springs,
     controller,
     nominal,
     desired,
@@ -140,34 +195,34 @@ def run(
     noise,
     resolution,
     temperature,
+    saturated,
     out,
 ):
-    """All control ticks; returns the tick and joint at which the numbers ran away, or -1, -1.
+    """All control ticks; the tick, joint and reason (`RAN_AWAY`, `NOT_PHYSICAL`) of an early stop, or -1, -1, -1.
 
     `settings`: steps a tick, ticks a sample, integrator, delay in ticks, whether velocity is differenced, and the
-    length of a tick. `out` has a row a sample of q, q̇, q̈, q and q̇ as seen, tau, friction, θ, θ̇.
+    length of a tick. `out` has a table of samples for each of `KEPT`, or for the first `BRIEF` of them; `saturated`
+    counts the ticks at which a joint got less torque than the controller asked for.
     """
-    gains, limit, mode = controller
+    limit = controller[1]
     substeps, ticks_a_sample, integrator, delay, differenced, dt = settings
     position_noise, velocity_noise, dropped = noise
-    n = model[1].shape[0]
+    n = rotors.size
     ticks = desired.shape[1]
-    from_dynamics = np.empty(model[0].shape[0] * 30 * 8), np.empty(n * 16 * 8), np.empty(30 * 8)
-    lanes = (from_dynamics[0], from_dynamics[1], from_dynamics[2], np.empty((model[0].shape[0], 10)))
-    M, friction = np.empty((n, n)), np.zeros(n)
-    trial, rate, total = np.zeros((5, n)), np.zeros((5, n)), np.zeros((5, n))
-    rows = 5 if flexible.shape[0] else 3
+    work, friction, wanted = workspace(n), np.zeros(n), np.zeros((3, n))
+    trial, rate, total = np.zeros((STATES, n)), np.zeros((STATES, n)), np.zeros((STATES, n))
+    rows = STATES if springs.shape[0] else THETA
     state = start.copy()
-    tau, integral, model_tau = np.zeros(n), np.zeros(n), np.zeros((1, n))
+    tau, integral = np.zeros(n), np.zeros(n)
     seen, seen_rate, before = np.empty(n), np.empty(n), np.empty(n)
     # Sensors sit on the motor where there is one between them and the link.
-    position = THETA if flexible.shape[0] else Q
+    position = THETA if springs.shape[0] else Q
     late_q, late_qd = np.empty(n), np.empty(n)
     slots = max(delay, 1)
     held = np.empty((slots, 2, n))
     for k in range(n):
-        seen[k] = before[k] = start[position, k] + position_noise[0, k]
-        seen_rate[k] = start[position + 1, k]
+        seen[k] = start[position, k] + (position_noise[0, k] if position_noise.shape[0] else 0.0)
+        before[k] = seen[k]
         for d in range(slots):
             held[d, 0, k] = start[position, k]
             held[d, 1, k] = start[position + 1, k]
@@ -187,34 +242,30 @@ def run(
             if differenced:
                 seen_rate[k] = (seen[k] - before[k]) / dt if tick else start[position + 1, k]
             else:
-                seen_rate[k] = late_qd[k] + velocity_noise[tick, k]
-        control(gains, limit, mode, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, model_tau, tau)
+                seen_rate[k] = late_qd[k] + (velocity_noise[tick, k] if velocity_noise.shape[0] else 0.0)
+        control(controller, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, work, wanted, tau)
+        for k in range(n):
+            if abs(tau[k]) >= limit[k]:
+                saturated[k] += 1
         for substep in range(substeps):
-            total[:, :] = 0.0
             for stage in range(STAGES[integrator]):
                 look, weight = LOOKS[integrator, stage] * h, WEIGHS[integrator, stage]
                 for j in range(rows):
                     for k in range(n):
                         trial[j, k] = state[j, k] + (look * rate[j, k] if stage else 0.0)
-                if not slope(model, law, flexible, trial, tau, temperature[tick], lanes, M, friction, rate):
-                    return tick, 0
+                failed = slope(tree, rotors, law, springs, trial, tau, temperature[tick], work, friction, rate)
+                if failed >= 0:
+                    if _wild(trial, rows):
+                        return tick, fastest_joint(state), RAN_AWAY
+                    return tick, failed, NOT_PHYSICAL
                 if substep == 0 and stage == 0 and tick % ticks_a_sample == 0:
                     _keep(out, tick // ticks_a_sample, state, rate, seen, seen_rate, tau, friction)
                 for j in range(rows):
                     for k in range(n):
-                        total[j, k] += weight * rate[j, k]
-            for k in range(n):
-                for j in range(rows):
-                    state[j, k] += h * total[j, k]
-                if integrator == SEMI_IMPLICIT:
-                    # Positions move with the velocities they have after the step.
-                    state[Q, k] += h * h * total[QD, k]
-                    state[THETA, k] += h * h * total[THETAD, k]
-        for k in range(n):
-            if not (abs(state[QD, k]) < RUNAWAY and abs(state[THETAD, k]) < RUNAWAY):
-                return tick, k
-    return -1, -1
-
-
-# The mass matrix of the loop holds the rotors only where the joints are rigid; the row of armature says so.
-assert ARMATURE == 0
+                        total[j, k] = weight * rate[j, k] + (total[j, k] if stage else 0.0)
+            _advance(state, total, h, rows, integrator == SEMI_IMPLICIT)
+            if _wild(state, rows):
+                # What was fastest before all became nonsense.
+                finite = fastest_joint(state)
+                return tick, finite if abs(state[QD, finite]) < np.inf else fastest_joint(trial), RAN_AWAY
+    return -1, -1, -1

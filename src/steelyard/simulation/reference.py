@@ -1,0 +1,51 @@
+"""What a controller is asked to follow, at every one of its ticks: from a trajectory, or from samples of one."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BPoly, CubicSpline
+
+from ..errors import DataError, OptionError
+from ..excitation.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+
+def tick_count(duration: float, control_hz: float) -> int:
+    """Control ticks from 0 to the end, both included."""
+    if not (np.isfinite(control_hz) and 0 < control_hz <= 1e6):
+        raise OptionError(f"control_hz is {control_hz}; give a rate above 0 and at most 1000000 Hz")
+    return int(np.floor(duration * control_hz + 1e-9)) + 1
+
+
+def reference_of(trajectory: Trajectory, control_hz: float = 1000.0) -> Array:
+    """q_d, q̇_d, q̈_d of a trajectory at every control tick, (3, ticks, n)."""
+    t = np.arange(tick_count(trajectory.duration, control_hz), dtype=np.float64) / control_hz
+    return np.stack(trajectory.sample(t))
+
+
+def reference_from_samples(
+    t: ArrayLike,
+    q_d: ArrayLike,
+    qd_d: ArrayLike | None = None,
+    qdd_d: ArrayLike | None = None,
+    control_hz: float = 1000.0,
+) -> Array:
+    """The same from sampled motion, as a recording has it: between two samples the polynomial that meets what is given.
+
+    Positions and velocities give cubics, accelerations too give quintics; positions alone, a cubic spline. Samples that
+    stand on the ticks are used as they are.
+    """
+    t, q = np.asarray(t, dtype=np.float64), np.asarray(q_d, dtype=np.float64)
+    given = [q, *(np.asarray(x, dtype=np.float64) for x in (qd_d, qdd_d) if x is not None)]
+    if qd_d is None and qdd_d is not None:
+        raise DataError("qdd_d is given without qd_d; give both, or neither")
+    if t.ndim != 1 or len(t) < 2 or any(x.shape != (len(t), *q.shape[1:]) or x.ndim != 2 for x in given):
+        raise DataError(f"t has shape {t.shape} and q_d {q.shape}; a row a sample and a column a joint are needed")
+    if not all(np.isfinite(x).all() for x in (t, *given)) or (np.diff(t) <= 0).any():
+        raise DataError("the desired motion has numbers that are not finite, or its time does not advance; repair it")
+    ticks = np.arange(tick_count(float(t[-1] - t[0]), control_hz), dtype=np.float64) / control_hz
+    if len(given) == 3 and len(ticks) == len(t) and np.abs(t - t[0] - ticks).max() < 1e-9:
+        return np.stack(given)
+    curve = CubicSpline(t - t[0], q) if qd_d is None else BPoly.from_derivatives(t - t[0], np.stack(given, axis=1))
+    ticks = np.minimum(ticks, t[-1] - t[0])
+    return np.stack([curve(ticks, order) for order in range(3)])
