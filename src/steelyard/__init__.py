@@ -7,7 +7,8 @@ tau = sy.inverse_dynamics(robot, q, qd, qdd)
 base = sy.base_parameters(robot)
 """
 
-from .data.recording import Recording
+from .data.load import load_recording, open_recording
+from .data.recording import Recording, save_recording
 from .dynamics import (
     base_parameters,
     coriolis_matrix,
@@ -56,10 +57,13 @@ __all__ = [
     "jacobian_rate",
     "known_torque",
     "library_names",
+    "load_recording",
     "load_robot",
     "mass_matrix",
+    "open_recording",
     "pose",
     "regressor",
+    "save_recording",
     "simulate",
     "velocity",
 ]

@@ -1,12 +1,14 @@
 """`Recording`: what a robot did, as measured, with what else was known when it was made."""
 
+import csv
+import io
 import json
 import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from ..errors import DataError, OptionError
 
 Array = NDArray[np.float64]
 _MATRICES = ("q", "tau", "qd", "qdd")
+CSV_ORDER = ("q", "qd", "qdd", "tau")
 FORMAT = "steelyard recording 1"
 
 
@@ -27,6 +30,11 @@ def _frozen(name: str, x: Any, shape: tuple[int, ...] | None) -> Array:
         raise DataError(f"{name} has shape {values.shape}; {shape} is needed: a row a sample, a column a joint")
     values.setflags(write=False)
     return values
+
+
+def default_joints(n: int) -> tuple[str, ...]:
+    """Names for joints that have none."""
+    return tuple(f"joint{k + 1}" for k in range(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +71,7 @@ class Recording:
             if value.ndim == 0 or len(value) != len(t):
                 raise DataError(f"channel '{name}' has shape {value.shape}; {len(t)} samples are needed")
         put(self, "more", more)
-        joints = tuple(self.joints) or tuple(f"joint{k + 1}" for k in range(q.shape[1]))
+        joints = tuple(self.joints) or default_joints(q.shape[1])
         if len(joints) != q.shape[1]:
             raise DataError(f"{len(joints)} joint names for {q.shape[1]} columns of positions")
         put(self, "joints", joints)
@@ -101,27 +109,69 @@ class Recording:
         return Recording(self.t[cut], self.q[cut], self.tau[cut], qd, qdd, self.joints, more, self.about)
 
 
-def save_recording(recording: Recording, path: str | Path) -> Path:
-    """Write a recording as NPZ, whole or not at all."""
-    path = Path(path)
-    if path.suffix.lower() != ".npz":
-        raise OptionError(f"{path}: recordings are written as .npz")
-    if not path.parent.is_dir():
-        raise OptionError(f"{path}: no folder {path.parent}; make it first")
+def _write_npz(file: BinaryIO, recording: Recording) -> None:
     arrays = {"t": recording.t, "joints": np.array(recording.joints)}
     arrays |= {name: getattr(recording, name) for name in _MATRICES if getattr(recording, name) is not None}
     arrays |= {f"more.{name}": value for name, value in recording.more.items()}
     arrays |= {"format": np.array(FORMAT), "about": np.array(json.dumps(dict(recording.about), default=str))}
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".npz", dir=path.parent)
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def _write_csv(file: BinaryIO, recording: Recording) -> None:
+    """A header and rows, every number with all its digits; names of joints and `about` in comments before them."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    if recording.joints != default_joints(recording.n):
+        text.write("# joints: ")
+        writer.writerow(recording.joints)
+    if recording.about:
+        text.write(f"# about: {json.dumps(dict(recording.about), default=str)}\n")
+    blocks = {name: value for name in CSV_ORDER if (value := getattr(recording, name)) is not None}
+    names = ["time", *(f"{name}{j}" for name in blocks for j in range(recording.n))]
+    columns = [recording.t[:, None], *blocks.values()]
+    for name, value in recording.more.items():
+        flat = value.reshape(len(value), -1)
+        names += [f"more.{name}"] if value.ndim == 1 else [f"more.{name}[{k}]" for k in range(flat.shape[1])]
+        columns.append(flat)
+    writer.writerow(names)
+    for first in range(0, len(recording), 4096):
+        table = np.hstack([column[first : first + 4096] for column in columns])
+        text.write("".join(",".join(map(repr, row)) + "\n" for row in table.tolist()))
+    text.detach()
+
+
+_WRITERS = {".npz": _write_npz, ".csv": _write_csv}
+
+
+def save_recording(recording: Recording, path: str | Path) -> Path:
+    """Write a recording as NPZ or CSV, whole or not at all."""
+    path = Path(path)
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise OptionError(f"{path}: recordings are written as .npz or .csv")
+    if not path.parent.is_dir():
+        raise OptionError(f"{path}: no folder {path.parent}; make it first")
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=path.suffix, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            write(file, recording)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
         raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
     return path
+
+
+def said_of_itself(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The `about` of a recording, from the arrays of its file."""
+    try:
+        about = json.loads(str(arrays.get("about", "{}")))
+    except (ValueError, RecursionError):
+        about = None
+    if not isinstance(about, dict):
+        raise DataError("what it says about itself is not JSON")
+    return about
 
 
 def read_npz(path: str | Path) -> Recording:
@@ -140,9 +190,9 @@ def read_npz(path: str | Path) -> Recording:
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}")
     try:
-        about = json.loads(str(found.get("about", "{}")))
-    except ValueError:
-        raise DataError(f"{path}: what it says about itself is not JSON") from None
+        about = said_of_itself(found)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     return Recording(
         found["t"],
         found["q"],

@@ -1,0 +1,307 @@
+"""Tables in text: CSV and its relatives, a block of lines at a time.
+
+pandas parses a block at full speed. Where it stumbles, or where a number is missing or not finite, the block is read
+again line by line, so that every fault is known with its line and its column.
+"""
+
+import csv
+import gzip
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import DataError
+from .blocks import CHUNK_BYTES, Block, Fault, Log
+
+JOINTS, ABOUT = "# joints:", "# about:"
+COMMENTS = ("#", "%", "//")
+DELIMITERS = (";", "\t", ",", "|", None)  # None: spaces
+LONGEST_LINE = 16 * 2**20
+SAMPLE_LINES = 60
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """How a table is written; None is found out."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    skip_rows: int = 0
+
+
+def number_in(text: str, decimal: str = ".") -> float | None:
+    """The number that a cell holds, None where it holds none; Python alone would also read 1_0."""
+    if "_" in text or (decimal == "," and "." in text):
+        return None
+    try:
+        return float(text.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
+def cells_in(line: str, delimiter: str | None) -> list[str]:
+    if delimiter is None:
+        return [cell.strip('"') for cell in line.split()]
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(delimiter)]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+    except csv.Error:
+        return [cell.strip() for cell in line.split(delimiter)]
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The file as UTF-8 without a byte order mark, a few megabytes at a time."""
+    with path.open("rb") as plain:
+        start = plain.read(4)
+        plain.seek(0)
+        file = gzip.GzipFile(fileobj=plain) if start.startswith(b"\x1f\x8b") else plain
+        start = file.read(4)
+        file.seek(0)
+        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            text = io.TextIOWrapper(file, encoding="utf-16", newline="")
+            while piece := text.read(CHUNK_BYTES):
+                yield piece.encode("utf-8", "replace")
+            return
+        if start.startswith(b"\xef\xbb\xbf"):
+            file.seek(3)
+        while raw := file.read(CHUNK_BYTES):
+            yield raw
+
+
+def _chunks(path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines, a few megabytes at a time, and whether the last of them is ended."""
+    carry, old_mac = b"", None
+    try:
+        for piece in _pieces(path):
+            if old_mac is None:
+                old_mac = b"\r" in piece and b"\n" not in piece
+            chunk = carry + (piece.replace(b"\r", b"\n") if old_mac else piece)
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield chunk[:end], True
+            carry = chunk[end:]
+            if len(carry) > LONGEST_LINE:
+                raise DataError(f"no line ends within {LONGEST_LINE} bytes; this is not a table in text")
+    except UnicodeDecodeError as error:
+        raise DataError(f"byte {error.start} is not UTF-16 as its mark says; save it as UTF-8") from None
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise DataError(f"the compressed file is damaged: {error}; unpack what is whole and give that") from None
+    if carry:
+        yield carry, False
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _content(chunk: bytes, skip: int) -> Iterator[tuple[int, str]]:
+    """Line numbers and lines that hold something, comments too."""
+    for number, raw in enumerate(io.BytesIO(chunk), 1):
+        line = _text(raw).strip("\r\n\ufeff")
+        if number > skip and line.strip():
+            yield number, line
+
+
+def _decimal_of(cells: list[str], delimiter: str | None) -> str:
+    """A comma, where numbers are written so and none with a point."""
+    commas = sum(_DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)
+    return "," if delimiter != "," and commas and not any("." in cell for cell in cells) else "."
+
+
+def _sniffed(lines: list[str], given: TextTable) -> tuple[str | None, str]:
+    """The delimiter and the decimal mark that make most of the lines numbers, in rows of one width."""
+    best, choice = (-1.0, -1.0), (",", ".")
+    options = DELIMITERS if given.delimiter is None else (None if given.delimiter == " " else given.delimiter,)
+    for delimiter in options:
+        rows = [cells_in(line, delimiter) for line in lines]
+        width, count = Counter(len(row) for row in rows).most_common(1)[0]
+        cells = [cell for row in rows[1:] or rows for cell in row if cell]
+        decimal = given.decimal or _decimal_of(cells, delimiter)
+        numbers = sum(number_in(cell, decimal) is not None for cell in cells) / max(1, len(cells))
+        if given.delimiter is None and width == 1 and delimiter is not None:
+            continue
+        score = (round(numbers, 2), count / len(rows))
+        if score > best:
+            best, choice = score, (delimiter, decimal)  # type: ignore[assignment]
+    return choice
+
+
+class Delimited:
+    """A table in text; what it says of its columns is known at once, its rows come block by block."""
+
+    row_word = "line"
+    format = "csv"
+
+    def __init__(self, path: Path, how: TextTable | None = None) -> None:
+        self.path, how = path, how or TextTable()
+        first, _ = next(_chunks(path), (b"", True))
+        if b"\0" in first[:65536]:
+            raise DataError("it holds NUL bytes: a binary file, or UTF-16 without its mark; save it as UTF-8 text")
+        self.joints: tuple[str, ...] = ()
+        self.about: dict = {}
+        comments, lines = [], list[tuple[int, str]]()
+        for number, line in _content(first, how.skip_rows):
+            if line.lstrip().startswith(COMMENTS):
+                if not lines:
+                    comments.append(line.strip())
+                continue
+            lines.append((number, line))
+            if len(lines) >= SAMPLE_LINES:
+                break
+        if not lines:
+            raise DataError("no rows; a recording needs time, positions and torques in at least 2 rows")
+        self._read_comments(comments)
+        texts = [line for _, line in lines]
+        self.delimiter, self.decimal = _sniffed(texts, how)
+        rows = [cells_in(line, self.delimiter) for line in texts]
+        headed = how.header
+        if headed is None:
+            headed = any(cell and number_in(cell, self.decimal) is None for cell in rows[0]) and not any(
+                number_in(cell, self.decimal) is not None for cell in rows[0]
+            )
+        self.first_line = lines[0][0] + headed  # of the data
+        body = rows[1:] if headed else rows
+        self._physical = Counter(len(row) for row in body or rows).most_common(1)[0][0]
+        # A delimiter at the end of every line makes no column.
+        ends_empty = self._physical > 1 and all(row[-1] == "" for row in rows if len(row) == self._physical)
+        self.width = self._physical - ends_empty
+        names = rows[0] if headed else self._names_in_comments(comments)
+        if names is not None:
+            names = names[:-1] if len(names) == self.width + 1 and names[-1] == "" else names
+            if len(names) != self.width:
+                where = f"line {lines[0][0]}"
+                raise DataError(f"{where}: the header has {len(names)} names, the rows below have {self.width} entries")
+        self.names = None if names is None else tuple(names)
+
+    def _read_comments(self, comments: list[str]) -> None:
+        for line in comments:
+            if line.startswith(JOINTS):
+                self.joints = tuple(cells_in(line[len(JOINTS) :].strip(), ","))
+            elif line.startswith(ABOUT):
+                try:
+                    said = json.loads(line[len(ABOUT) :])
+                except (ValueError, RecursionError):
+                    continue  # a remark of somebody else's
+                self.about = said if isinstance(said, dict) else {}
+
+    def _names_in_comments(self, comments: list[str]) -> list[str] | None:
+        """A header behind a comment mark, as NumPy and rostopic write it."""
+        for line in reversed(comments):
+            if not line.startswith((JOINTS, ABOUT)):
+                # rostopic's %time, in nanoseconds, keeps its mark
+                cells = cells_in(
+                    line.lstrip("#/") if line.startswith(("%time", "#", "//")) else line[1:], self.delimiter
+                )
+                if len(cells) == self.width and all(cell and number_in(cell) is None for cell in cells):
+                    return cells
+        return None
+
+    def title(self, column: int) -> str:
+        return f"column {column + 1}" if self.names is None else f"column '{self.names[column]:.60}'"
+
+    def blocks(self, wanted: Sequence[int], log: Log) -> Iterator[Block]:
+        """The rows; a last row that was cut off is dropped."""
+        line, waiting = 1, None
+        for chunk, ended in _chunks(self.path):
+            lines_in = chunk.count(b"\n") + (not ended)
+            skip = max(0, min(self.first_line - line, lines_in))
+            for _ in range(skip):
+                chunk = chunk[chunk.find(b"\n") + 1 :] if b"\n" in chunk else b""
+            if waiting is not None:
+                yield waiting[0]
+            if chunk:
+                waiting = self._fast(chunk, line + skip, lines_in - skip, wanted, ended) or self._careful(
+                    chunk, line + skip, wanted, ended
+                )
+            else:
+                waiting = None
+            line += lines_in
+        if waiting is not None:
+            block, cut_off = waiting
+            if cut_off:
+                log.dropped("last row, cut off", block.lines[-1:], damaged=False)
+                faults = tuple(fault for fault in block.faults if fault.row < len(block.values) - 1)
+                block = Block(block.values[:-1], block.lines[:-1], faults)
+            elif not ended:
+                log.note("the last line has no end; if the file was cut off there, its last number may be short")
+            yield block
+
+    def _fast(
+        self, chunk: bytes, line: int, lines_in: int, wanted: Sequence[int], ended: bool
+    ) -> tuple[Block, bool] | None:
+        """The rows by pandas, None where anything is out of the ordinary."""
+        import pandas as pd
+
+        # pandas reads True as 1, and a cell may hide a line end in quotes
+        if any(mark in chunk for mark in (b"\0", b"#", b"%", b"//", b'"', b"rue", b"RUE", b"alse", b"ALSE", b"_")):
+            return None
+        every = self.width == self._physical == len(wanted)
+        dtype = np.float64 if every else {k: np.float64 if k in set(wanted) else object for k in range(self._physical)}
+        try:
+            frame = pd.read_csv(
+                io.BytesIO(chunk),
+                header=None,
+                sep=r"\s+" if self.delimiter is None else self.delimiter,
+                decimal=self.decimal,
+                dtype=dtype,
+                low_memory=False,
+            )
+        except (ValueError, OverflowError):  # pandas' own parser errors are among these
+            return None
+        if frame.shape[1] != self._physical:
+            return None
+        if self._physical - 1 not in wanted and self._physical == self.width and frame.iloc[:, -1].isna().any():
+            return None  # a row may be short
+        table = frame.to_numpy() if every else np.column_stack([frame[k].to_numpy() for k in wanted])
+        values = table[:, list(wanted)] if every and list(wanted) != list(range(self.width)) else table
+        if not np.isfinite(values).all():
+            return None
+        lines = np.arange(line, line + len(values))
+        if len(values) != lines_in:
+            numbers = [k for k, raw in enumerate(io.BytesIO(chunk), line) if raw.strip()]
+            if len(numbers) != len(values):
+                return None
+            lines = np.array(numbers)
+        return Block(values, lines), False
+
+    def _careful(self, chunk: bytes, line: int, wanted: Sequence[int], ended: bool) -> tuple[Block, bool]:
+        """The rows one by one, with their faults, and whether the last of them looks cut off."""
+        rows, lines, faults = list[list[float]](), list[int](), list[Fault]()
+        short = False
+        for number, raw in enumerate(io.BytesIO(chunk), line):
+            text = _text(raw).strip()
+            if not text or text.startswith(COMMENTS):
+                continue
+            fault, row, short = self._row(text, number, wanted)
+            if fault is not None:
+                faults.append(Fault(len(rows), number, fault))
+            rows.append(row)
+            lines.append(number)
+        values = np.array(rows, dtype=np.float64).reshape(len(rows), len(wanted))
+        last_is_faulty = bool(faults) and faults[-1].row == len(rows) - 1
+        return Block(values, np.array(lines, dtype=np.int64), tuple(faults)), last_is_faulty and (short or not ended)
+
+    def _row(self, text: str, number: int, wanted: Sequence[int]) -> tuple[str | None, list[float], bool]:
+        """What is wrong with a row, its numbers, and whether it has too few."""
+        cells = cells_in(text, self.delimiter)
+        nothing = [float("nan")] * len(wanted)
+        if len(cells) not in (self._physical, self.width):
+            return f"line {number} has {len(cells)} entries, {self.width} are needed", nothing, len(cells) < self.width
+        values = []
+        for k in wanted:
+            value = number_in(cells[k], self.decimal)
+            if value is None or not np.isfinite(value):
+                said = f"'{cells[k][:40]!r}'".replace("''", "'").replace("'\"", '"') if cells[k] else "nothing"
+                what = f"line {number}, {self.title(k)}: {said} is not a finite number"
+                return what, nothing, False
+            values.append(value)
+        return None, values, False

@@ -1,0 +1,195 @@
+"""Recordings from files: one verb, the format by what the file holds."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from ..robot.robot import Robot
+from .arrays import open_parquet, read_hdf5, read_mat, read_npz, table_from
+from .blocks import RowMajor, Source
+from .delimited import Delimited, TextTable
+from .mapping import Mapping, read_mapping
+from .plan import make_plan
+from .recording import Recording
+from .stream import RecordingStream
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".log", ".asc", ".gz")
+BAG_SUFFIXES = (".db3", ".mcap", ".bag")
+# How files of a kind begin
+_MAGIC = (
+    (b"PK\x03\x04", "npz"),
+    (b"PAR1", "parquet"),
+    (b"SQLite format 3\x00", "bag"),
+    (b"\x89MCAP", "bag"),
+    (b"#ROSBAG", "bag"),
+    (b"\x89HDF\r\n\x1a\n", "hdf5"),
+    (b"MATLAB 7.3", "hdf5"),
+    (b"MATLAB 5.0", "mat"),
+)
+
+
+def format_of(path: Path) -> str:
+    """What kind of recording a file is: by how it begins, else by its suffix."""
+    if path.is_dir():
+        return "bag"
+    with path.open("rb") as file:
+        start = file.read(16)
+    found = next((kind for magic, kind in _MAGIC if start.startswith(magic)), None)
+    if found is not None:
+        return found
+    suffix = path.suffix.lower()
+    known = {".npz": "npz", ".mat": "mat", ".parquet": "parquet", ".pq": "parquet", ".h5": "hdf5", ".hdf5": "hdf5"}
+    return known.get(suffix, "bag" if suffix in BAG_SUFFIXES else "csv")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _mapping_from(mapping: Mapping | str | Path | None) -> tuple[Mapping, dict[str, Any]]:
+    """The mapping, and what `about` says of it."""
+    if mapping is None:
+        return Mapping(), {}
+    if isinstance(mapping, Mapping):
+        read, name = mapping, None
+    else:
+        path = Path(mapping)
+        read, name = read_mapping(path), path.name
+    return read, {"mapping": {"file": name, **read.model_dump(mode="json", exclude_defaults=True)}}
+
+
+def _source(path: Path, kind: str, mapping: Mapping) -> Source:
+    how = mapping.table
+    if kind == "csv":
+        return Delimited(path, TextTable(how.delimiter, how.decimal, how.header, how.skip_rows))
+    if kind == "parquet":
+        return open_parquet(path)
+    readers = {"npz": read_npz, "mat": read_mat, "hdf5": read_hdf5}
+    return table_from(readers[kind](path), kind)
+
+
+def _checked_path(path: str | Path, what: str = "") -> Path:
+    path = Path(path)
+    try:
+        there = path.is_file() or path.is_dir()
+    except (OSError, ValueError):
+        there = False
+    if not there:
+        raise DataError(f"{what}{path}: no such file")
+    return path
+
+
+def _further(path: Path, mapping: Mapping) -> dict[str, Path]:
+    """The files that a mapping names, in the folder that was given or beside the file that was given."""
+    folder = path if path.is_dir() else path.parent
+    signals = [signal for _, signal in mapping.signals()] + list(mapping.more.values())
+    named = [signal.file for signal in signals] + [mapping.time.file if mapping.time else None]
+    return {name: _checked_path(folder / name, "mapping: ") for name in dict.fromkeys(named) if name}
+
+
+def _opened(
+    path: Path, robot: Robot | None, mapping: Mapping, said: dict, topic: str | None, repair: bool
+) -> RecordingStream:
+    further = _further(path, mapping)
+    kind = "files" if further and path.is_dir() else format_of(path)
+    main: Source | None = None
+    if kind == "bag":
+        raise DataError("bags are not read yet")
+    if kind != "files":
+        main = _source(path, kind, mapping)
+    widths = {signal.file: signal.row_major for _, signal in mapping.signals() if signal.file and signal.row_major}
+    files: dict[str, Source] = {}
+    for name, file in further.items():
+        try:
+            files[name] = _source(file, format_of(file), mapping)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
+        if name in widths:
+            files[name] = RowMajor(files[name], widths[name])
+    plan = make_plan(main, files, mapping, robot)
+    hashed = list(further.values()) if kind == "files" else [path, *further.values()]
+    digests = {file.name: _sha256(file) for file in hashed}
+    about = {
+        "source": path.name,
+        "format": kind,
+        "sha256": next(iter(digests.values())) if len(digests) == 1 else digests,
+        **said,
+        **{key: value for key, value in plan.about.items() if key != "files"},
+    }
+    earlier = main.about if main is not None else {}
+    return RecordingStream(plan, with_earlier(earlier, about), repair, str(path))
+
+
+def with_earlier(earlier: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """What a recording said of itself, and what its reading adds; what both say is kept under `earlier`."""
+    both = {key: value for key, value in earlier.items() if key in (*now, "repairs", "notes")}
+    return {**earlier, **now, **({"earlier": both} if both else {})}
+
+
+def open_recording(
+    path: str | Path,
+    robot: Robot | None = None,
+    mapping: Mapping | str | Path | None = None,
+    *,
+    topic: str | None = None,
+    repair: bool = False,
+) -> RecordingStream:
+    """A recording as a stream of blocks of a few megabytes, each a `Recording`; see `load_recording`.
+
+    CSV, Parquet and bags are read as the blocks are asked for; NPZ and MAT are in memory as a whole.
+    """
+    path = _checked_path(path)
+    chosen, said = _mapping_from(mapping)
+    try:
+        return _opened(path, robot, chosen, said, topic, repair)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except MemoryError:
+        raise DataError(f"{path}: too large for this machine's memory") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _joined(parts: Iterable[Recording], stream: RecordingStream) -> Recording:
+    blocks = list(parts)
+    first = blocks[0]
+
+    def whole(name: str) -> np.ndarray | None:
+        found = [getattr(block, name) for block in blocks]
+        return None if found[0] is None else np.concatenate(found)
+
+    more = {name: np.concatenate([block.more[name] for block in blocks]) for name in first.more}
+    return Recording(
+        np.concatenate([block.t for block in blocks]),
+        np.concatenate([block.q for block in blocks]),
+        np.concatenate([block.tau for block in blocks]),
+        whole("qd"),
+        whole("qdd"),
+        first.joints,
+        more,
+        stream.about,
+    )
+
+
+def load_recording(
+    path: str | Path,
+    robot: Robot | None = None,
+    mapping: Mapping | str | Path | None = None,
+    *,
+    topic: str | None = None,
+    repair: bool = False,
+) -> Recording:
+    """Read what a robot did, in SI on the joints' side and in the order of the robot's joints.
+
+    CSV and its relatives (`time, q0, …, qd0, …, [qdd0, …], tau0, …`, with a header or without), NPZ, MAT, Parquet, and
+    ROS bags; `mapping` says what a foreign file does not say of itself. Where the path is a folder, the mapping names
+    the files in it. `topic` chooses among several of a bag. `repair` drops rows with faults, which are errors
+    otherwise, and says so in `about["repairs"]`.
+    """
+    stream = open_recording(path, robot, mapping, topic=topic, repair=repair)
+    return _joined(stream, stream)

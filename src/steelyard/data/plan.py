@@ -1,0 +1,289 @@
+"""The plan by which the columns of one file or several become a recording of one robot."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import DataError, unknown_name
+from ..robot.robot import Robot
+from ..robot.sidecar import Gear, read_sidecar
+from . import units
+from .blocks import Array, Block, Fault, Log, Source
+from .columns import QUANTITIES, Columns, by_name, by_width, same_name
+from .conversion import Conversion, conversion_for
+from .mapping import Mapping, Signal
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Columns of one file that go into a recording together."""
+
+    source: Source
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Where every channel comes from. `slots` are the columns of the pieces laid side by side."""
+
+    pieces: tuple[Piece, ...]
+    slots: dict[str, slice]
+    conversions: dict[str, Conversion]
+    order: tuple[int, ...]  # the robot's joints among the columns
+    joints: tuple[str, ...]
+    time_scale: float
+    rate_hz: float | None
+    flat: tuple[str, ...] = ()
+    about: dict = field(default_factory=dict)
+
+    def blocks(self, log: Log) -> Iterator[Block]:
+        """The rows of all pieces side by side."""
+        if len(self.pieces) == 1:
+            yield from self.pieces[0].source.blocks(self.pieces[0].columns, log)
+            return
+        readers = [piece.source.blocks(piece.columns, log) for piece in self.pieces]
+        held: list[Block | None] = [None] * len(readers)
+        while True:
+            for k, reader in enumerate(readers):
+                while held[k] is None or not len(held[k].values):  # type: ignore[union-attr]
+                    held[k] = next(reader, None)
+                    if held[k] is None:
+                        break
+            ready = [block for block in held if block is not None]
+            if len(ready) < len(held):
+                if ready:
+                    self._refuse_lengths(held)
+                return
+            rows = min(len(block.values) for block in ready)
+            parts = [_cut(block, 0, rows) for block in ready]
+            faults = tuple(fault for part in parts for fault in part.faults)
+            yield Block(np.hstack([part.values for part in parts]), parts[0].lines, faults)
+            held = [_cut(block, rows, len(block.values)) for block in ready]
+
+    def _refuse_lengths(self, held: Sequence[Block | None]) -> None:
+        short = next(k for k, block in enumerate(held) if block is None)
+        long = next(k for k, block in enumerate(held) if block is not None)
+        names = [self.about["files"][k] for k in (short, long)]
+        raise DataError(f"{names[0]} has fewer rows than {names[1]}; the files of one recording need the same number")
+
+
+def _cut(block: Block, first: int, last: int) -> Block:
+    faults = tuple(Fault(f.row - first, f.line, f.what) for f in block.faults if first <= f.row < last)
+    return Block(block.values[first:last], block.lines[first:last], faults)
+
+
+def _numbered(source: Source, named: Sequence[str | int], what: str) -> tuple[int, ...]:
+    """Columns that a mapping names, or counts from 1; the name of an array stands for all its columns."""
+    places: list[int] = []
+    for item in named:
+        if isinstance(item, int):
+            if item > source.width:
+                raise DataError(f"mapping: {what} takes column {item} of a table with {source.width} columns")
+            places.append(item - 1)
+            continue
+        names = source.names
+        if names is None:
+            raise DataError(f"mapping: {what} takes column '{item[:60]}' of a table without a header; give its number")
+        found = [k for k, name in enumerate(names) if name == item]
+        found = found or [k for k, name in enumerate(names) if name.startswith(f"{item}[")]
+        if not found:
+            raise DataError(f"mapping: {what}: {unknown_name('column', item[:60], names)}")
+        if len(found) > 1 and names[found[0]] == item:
+            raise DataError(f"mapping: {what}: {len(found)} columns are called '{item[:60]}'; give the number of one")
+        places += found
+    return tuple(places)
+
+
+def _all_but_time(source: Source, quantity: str, joints: Sequence[str]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """The columns of a file that a mapping gives to one quantity."""
+    if source.names is not None:
+        try:
+            found = by_name(source.names, joints)
+        except DataError:
+            found = Columns({}, {})  # the mapping says what the file is; its names may say anything
+        if quantity in found.places:
+            return found.places[quantity], found.scales[quantity]
+        timed = found.places.get("time", ())
+        columns = tuple(k for k in range(source.width) if k not in timed)
+        return columns, (1.0,) * len(columns)
+    return tuple(range(source.width)), (1.0,) * source.width
+
+
+def gear_of(mapping: Mapping, robot: Robot | None) -> Gear | None:
+    """The mapping's gear, else the one in the sidecar beside the robot's model."""
+    if mapping.gear is not None:
+        return mapping.gear
+    path = robot.source.path if robot is not None and robot.source is not None else None
+    return read_sidecar(path).gear if path is not None else None
+
+
+def _joint_names(
+    mapping: Mapping, source: Source | None, found: Columns, robot: Robot | None, n: int
+) -> tuple[tuple[str, ...], bool]:
+    """Whose columns these are, and whether anything says so by name."""
+    for names, who in ((mapping.joints, "mapping: joints"), (source.joints if source else (), "the line of joints")):
+        if names and len(names) != n:
+            raise DataError(f"{who} names {len(names)}, and the recording has {n} columns of q")
+        if names:
+            return tuple(names), True
+    if found.joints:
+        return found.joints, True
+    if robot is not None:
+        if robot.n != n:
+            raise DataError(
+                f"{n} columns of q, and {robot.name} has {robot.n} joints; name the columns by joints, "
+                "in the header or in a mapping (joints: …)"
+            )
+        return tuple(robot.dof_names), False
+    return tuple(f"joint{k + 1}" for k in range(n)), False
+
+
+def _order(joints: Sequence[str], robot: Robot | None) -> tuple[int, ...]:
+    """Where the robot's joints stand among the columns."""
+    if robot is None:
+        return tuple(range(len(joints)))
+    order = []
+    for name in robot.dof_names:
+        found = [k for k, joint in enumerate(joints) if joint == name]
+        found = found or [k for k, joint in enumerate(joints) if same_name(joint, name)]
+        if len(found) != 1:
+            raise DataError(
+                f"the recording has no joint '{name}' of {robot.name}; it has {', '.join(joints[:40])}; "
+                "say in a mapping whose columns they are (joints: …)"
+            )
+        order.append(found[0])
+    return tuple(order)
+
+
+def _recognised(source: Source, mapping: Mapping, robot: Robot | None) -> Columns:
+    """What the table says by itself."""
+    known = mapping.joints or (robot.dof_names if robot is not None else ()) or source.joints
+    if source.names is not None:
+        return by_name(source.names, known)
+    n = len(mapping.joints) or len(source.joints) or (robot.n if robot is not None else None)
+    timed = mapping.rate_hz is None and mapping.time is None
+    return by_width(source.width, n, timed)
+
+
+def _missing(found: Columns, names: tuple[str, ...] | None, quantity: str) -> DataError:
+    listed = "" if names is None else f"; its columns are {', '.join(name[:40] for name in names[:30])}"
+    if quantity == "tau" and "current" in found.places:
+        current = names[found.places["current"][0]] if names else "current"
+        return DataError(
+            f"no torques, but currents ('{current[:40]}', …): give the drive gains in a mapping, "
+            "tau: {columns: [" + current[:40] + ", …], unit: A, gain: […]}"
+        )
+    what = {"time": "no time", "q": "no positions", "tau": "no torques"}[quantity]
+    remedy = "a column time, or rate_hz in a mapping" if quantity == "time" else f"columns {quantity}0, …, or a mapping"
+    return DataError(f"{what} in this table{listed}; it needs {remedy}")
+
+
+def make_plan(main: Source | None, files: dict[str, Source], mapping: Mapping, robot: Robot | None) -> Plan:
+    """Which column of which file becomes what.
+
+    `main` is the table that the user gave, `files` the further ones that the mapping names, by that name.
+    """
+    described = dict(mapping.signals())
+    complete = {"q", "tau"} <= {name for name, signal in described.items() if signal.columns or signal.file}
+    found = Columns({}, {})
+    if main is not None and not (complete and (mapping.time or mapping.rate_hz)):
+        try:
+            found = _recognised(main, mapping, robot)
+        except DataError:
+            if not complete:
+                raise
+    pieces: list[Piece] = []
+    slots: dict[str, slice] = {}
+    file_names: list[str] = []
+    width = 0
+
+    def take(name: str, source: Source, columns: Sequence[int], file: str) -> None:
+        nonlocal width
+        slots[name] = slice(width, width + len(columns))
+        width += len(columns)
+        if pieces and pieces[-1].source is source:
+            pieces[-1] = Piece(source, (*pieces[-1].columns, *columns))
+        else:
+            pieces.append(Piece(source, tuple(columns)))
+            file_names.append(file)
+
+    def place(name: str, signal: Signal | None) -> tuple[float, ...] | None:
+        """Take the columns of a quantity, and say what is read in their names of units."""
+        source = files[signal.file] if signal is not None and signal.file is not None else main
+        if source is None:
+            if signal is not None:
+                raise DataError(f"mapping: {name} names no file, and what was given is a folder; add file: …")
+            return None
+        if signal is not None and signal.columns is not None:
+            columns, scales = _numbered(source, signal.columns, name), None
+        elif signal is not None and signal.file is not None:
+            columns, scales = _all_but_time(source, name, mapping.joints or (robot.dof_names if robot else ()))
+        elif name in found.places:
+            columns, scales = found.places[name], found.scales[name]
+        else:
+            if signal is not None:
+                raise (
+                    _missing(found, source.names, name)
+                    if name in ("q", "tau")
+                    else DataError(f"mapping: {name} names no columns, and none is called so; add columns: […]")
+                )
+            return None
+        take(name, source, columns, signal.file if signal is not None and signal.file else "the table")
+        return scales or (1.0,) * len(columns)
+
+    scales = {name: scale for name in QUANTITIES if (scale := place(name, described.get(name))) is not None}
+    names = None if main is None else main.names
+    for quantity in ("q", "tau"):
+        if quantity not in scales:
+            raise _missing(found, names, quantity)
+    n = len(scales["q"])
+    for name, scale in scales.items():
+        if len(scale) != n:
+            raise DataError(f"{len(scale)} columns of {name} and {n} of q; a column a joint is needed")
+    time_scale = 1.0
+    if mapping.time is not None:
+        source = files[mapping.time.file] if mapping.time.file else main
+        if source is None:
+            raise DataError("mapping: time names no file, and what was given is a folder; add file: …")
+        take("time", source, _numbered(source, mapping.time.column or (1,), "time"), mapping.time.file or "the table")
+        time_scale = units.factor("time", mapping.time.unit) or 1.0
+    elif mapping.rate_hz is None:
+        if main is None or "time" not in found.places:
+            raise _missing(found, names, "time")
+        take("time", main, found.places["time"], "the table")
+        time_scale = found.scales["time"][0]
+    for name, columns in found.more.items():
+        if main is not None and name not in mapping.more:
+            take(f"more.{name}", main, columns, "the table")
+    for name, signal in mapping.more.items():
+        source = files[signal.file] if signal.file else main
+        if source is None:
+            raise DataError(f"mapping: more.{name} names no file, and what was given is a folder; add file: …")
+        columns = _numbered(source, signal.columns, name) if signal.columns else tuple(range(source.width))
+        take(f"more.{name}", source, columns, signal.file or "the table")
+
+    joints, named = _joint_names(mapping, main, found, robot, n)
+    order = _order(joints, robot) if named else tuple(range(n))
+    final = tuple(robot.dof_names) if robot is not None else joints
+    gear = gear_of(mapping, robot)
+    gear_joints = joints if named or robot is not None or gear is None else gear.joints
+    conversions = {
+        name: conversion_for(name, described.get(name), scale, gear_joints, gear) for name, scale in scales.items()
+    }
+    used = {column for piece in pieces if piece.source is main for column in piece.columns}
+    about: dict = {"files": file_names}
+    if names is not None and (unused := [name for k, name in enumerate(names) if k not in used and name]):
+        about["unused_columns"] = unused
+    if left := [joint for k, joint in enumerate(joints) if k not in order]:
+        about["joints_left_out"] = left
+    if any(c.gear is not None for c in conversions.values()):
+        about["gear"] = "mapping" if mapping.gear is not None else "the robot's sidecar"
+    return Plan(tuple(pieces), slots, conversions, order, final, time_scale, mapping.rate_hz, (*found.flat,), about)
+
+
+def converted(plan: Plan, name: str, values: Array) -> Array:
+    """One quantity of a block, in SI, in the order of the robot's joints."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = plan.conversions[name](np.ascontiguousarray(values[:, plan.slots[name]]))
+    return x if plan.order == tuple(range(x.shape[1])) else x[:, list(plan.order)]
