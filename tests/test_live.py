@@ -144,6 +144,35 @@ def test_silence_and_wrong_names_are_told_apart(network, topic, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_robot_that_sends_best_effort_is_named_as_such_and_heard_when_asked_for(network, topic):
+    from cyclonedds.pub import DataWriter
+
+    from steelyard.data.dds import connect, quality
+
+    connection = connect(network)
+    robot = JointStateWriter("ab", topic, network)
+    robot._writer = DataWriter(connection.participant, connection.topic(topic), quality(10, best_effort=True))
+    with robot, JointStateReader([], topic, network) as reader, pytest.raises(sy.DataError, match="best effort"):
+        list(reader.samples(patience=0.5))
+    robot = JointStateWriter("ab", topic, network)
+    robot._writer = DataWriter(connection.participant, connection.topic(topic), quality(10, best_effort=True))
+    with JointStateReader([], topic, network, best_effort=True) as reader, robot:
+        assert robot.wait_for_reader(5)
+        send(robot, [1, 2, 3])
+        assert len(list(reader.samples(patience=0.5))) == 3
+
+
+def test_a_robot_that_leaves_ends_nothing_and_another_may_go_on(network, topic):
+    with JointStateReader([], topic, network) as reader:
+        for first in (1, 11):
+            with JointStateWriter("ab", topic, network) as writer:
+                assert writer.wait_for_reader(5)
+                send(writer, range(first, first + 3))
+        samples = list(reader.samples(patience=0.5))
+    assert [round(sample.t * 1e3) for sample in samples] == [0, 1, 2, 10, 11, 12]
+    assert len(reader.counts.publishers) == 2
+
+
 def test_a_stamp_of_nothing_is_the_senders_time(network, topic):
     with JointStateReader([], topic, network) as reader, JointStateWriter(["a"], topic, network) as writer:
         assert writer.wait_for_reader(5)

@@ -1,0 +1,1 @@
+"""ROS 2 nodes around the Python package steelyard."""
