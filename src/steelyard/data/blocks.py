@@ -35,6 +35,7 @@ class Log:
 
     notes: list[str] = field(default_factory=list)
     rows_damaged: int = 0  # of those dropped: not mere repetitions
+    _cuts: list[str] = field(default_factory=list)
     _dropped: dict[str, list[int]] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
@@ -49,6 +50,11 @@ class Log:
             found[0] += len(lines)
             found[2] = int(lines[-1])
 
+    def cut(self, what: str) -> None:
+        """A loss whose rows cannot be counted."""
+        if what not in self._cuts:
+            self._cuts.append(what)
+
     @property
     def rows_dropped(self) -> int:
         return sum(count for count, _, _ in self._dropped.values())
@@ -56,7 +62,7 @@ class Log:
     @property
     def repairs(self) -> list[str]:
         """A sentence a repair, with how many rows and where."""
-        return [
+        return self._cuts + [
             f"dropped {what}: {count}, at {first}" + (f" … {last}" if count > 1 else "")
             for what, (count, first, last) in self._dropped.items()
         ]

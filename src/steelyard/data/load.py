@@ -10,15 +10,15 @@ import numpy as np
 from ..errors import DataError
 from ..robot.robot import Robot
 from .arrays import open_parquet, read_hdf5, read_mat, read_npz, table_from
-from .blocks import RowMajor, Source
+from .bags import SUFFIXES as BAG_SUFFIXES
+from .bags import bag_files, open_bag
+from .blocks import Log, RowMajor, Source
 from .delimited import Delimited, TextTable
 from .mapping import Mapping, read_mapping
 from .plan import make_plan
 from .recording import Recording
 from .stream import RecordingStream
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".log", ".asc", ".gz")
-BAG_SUFFIXES = (".db3", ".mcap", ".bag")
 # How files of a kind begin
 _MAGIC = (
     (b"PK\x03\x04", "npz"),
@@ -98,9 +98,11 @@ def _opened(
     further = _further(path, mapping)
     kind = "files" if further and path.is_dir() else format_of(path)
     main: Source | None = None
+    log = Log()
     if kind == "bag":
-        raise DataError("bags are not read yet")
-    if kind != "files":
+        wanted = mapping.joints or (robot.dof_names if robot is not None else ())
+        main = open_bag(path, topic or mapping.topic, wanted, mapping.stamp, repair, log)
+    elif kind != "files":
         main = _source(path, kind, mapping)
     widths = {signal.file: signal.row_major for _, signal in mapping.signals() if signal.file and signal.row_major}
     files: dict[str, Source] = {}
@@ -112,7 +114,7 @@ def _opened(
         if name in widths:
             files[name] = RowMajor(files[name], widths[name])
     plan = make_plan(main, files, mapping, robot)
-    hashed = list(further.values()) if kind == "files" else [path, *further.values()]
+    hashed = [*(bag_files(path) if kind == "bag" else [path] if kind != "files" else []), *further.values()]
     digests = {file.name: _sha256(file) for file in hashed}
     about = {
         "source": path.name,
@@ -122,7 +124,7 @@ def _opened(
         **{key: value for key, value in plan.about.items() if key != "files"},
     }
     earlier = main.about if main is not None else {}
-    return RecordingStream(plan, with_earlier(earlier, about), repair, str(path))
+    return RecordingStream(plan, with_earlier(earlier, about), repair, str(path), log.notes)
 
 
 def with_earlier(earlier: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A recording as a stream of blocks, so that a log of any length can be read in little memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ class RecordingStream:
     `about` says what is known of the source, and after a whole pass what was dropped or repaired in it.
     """
 
-    def __init__(self, plan: Plan, about: dict[str, Any], repair: bool, where: str) -> None:
+    def __init__(self, plan: Plan, about: dict[str, Any], repair: bool, where: str, notes: Sequence[str] = ()) -> None:
         self._plan, self._about, self._repair, self._where = plan, about, repair, where
-        self._log = Log()
+        self._notes = tuple(notes)  # from before the first row
+        self._log = Log(list(notes))
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class RecordingStream:
         return about
 
     def __iter__(self) -> Iterator[Recording]:
-        self._log = Log()
+        self._log = Log(list(self._notes))
         try:
             yield from self._recordings()
         except DataError as error:
