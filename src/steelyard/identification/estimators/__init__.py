@@ -1,0 +1,33 @@
+"""Estimators, one file a family; `ESTIMATORS` has them by the names of the command line."""
+
+from collections.abc import Mapping
+
+from ...errors import OptionError, unknown_name
+from ..fit import Estimator
+from .bayes import MAP, Ridge
+from .least_squares import OLS, WLS
+from .likelihood import ML
+from .robust import IRLS
+from .total_least_squares import TLS
+
+ESTIMATORS: Mapping[str, type] = {
+    "OLS": OLS,
+    "WLS": WLS,
+    "IRLS": IRLS,
+    "TLS": TLS,
+    "ML": ML,
+    "MAP": MAP,
+    "Ridge": Ridge,
+}
+
+
+def estimator_named(name: str) -> Estimator:
+    """An estimator with its usual settings, by name."""
+    for known, cls in ESTIMATORS.items():
+        if known.lower() == name.strip().lower():
+            made: Estimator = cls()
+            return made
+    raise OptionError(unknown_name("estimator", name, ESTIMATORS))
+
+
+__all__ = ["ESTIMATORS", "IRLS", "MAP", "ML", "OLS", "TLS", "WLS", "Ridge", "estimator_named"]

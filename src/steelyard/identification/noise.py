@@ -1,0 +1,99 @@
+"""What residuals tell of the noise: its level and its colour, a model a joint.
+
+    e_t + a_1 e_{t−1} + … + a_p e_{t−p} = w_t,    w white
+
+The order is chosen by BIC. Filtering, decimation and forces that the model lacks all leave residuals that remember;
+taking them for independent makes intervals too short. Stoica and Moses, Spectral Analysis of Signals, 2005.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.signal
+from numpy.typing import NDArray
+
+from .factors import absorb
+
+Array = NDArray[np.float64]
+_MOST_LAGS = 30
+# Poles nearer to the unit circle than this are drawn in: a residual that never forgets would have no variance.
+_NEAREST_POLE = 0.9995
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """An autoregressive process: innovations of standard deviation `innovation` through 1/A(z)."""
+
+    innovation: float
+    a: Array  # (p + 1,), a[0] = 1
+    deviation: float  # of the residuals themselves
+    autocorrelation: float  # from one row to the next
+
+    @property
+    def order(self) -> int:
+        return len(self.a) - 1
+
+    @property
+    def memory(self) -> float:
+        """How many rows count as one: the spectrum at zero over the variance."""
+        total = self.innovation**2 / max(float(self.a.sum()) ** 2, 1e-12)
+        return total / self.deviation**2 if self.deviation > 0 else 1.0
+
+    def coloured(self, W: Array) -> Array:
+        """Lᵀ W with L Lᵀ the covariance of the noise over consecutive rows."""
+        if self.order == 0:
+            return self.innovation * W
+        return self.innovation * np.asarray(scipy.signal.lfilter([1.0], self.a, W[::-1], axis=0))[::-1]
+
+    def whitened(self, W: Array) -> Array:
+        """L⁻¹ W: rows whose noise is white and of unit variance; the first `order` rows have no whole past."""
+        if self.order == 0:
+            return W / self.innovation
+        return np.asarray(scipy.signal.lfilter(self.a, [1.0], W, axis=0))[self.order :] / self.innovation
+
+
+def _lagged(e: Array, use: NDArray[np.bool_], lags: int) -> Array:
+    """Rows (e_{t−1}, …, e_{t−p}, e_t) of which every element counts."""
+    if len(e) <= lags:
+        return np.zeros((0, lags + 1))
+    windows = np.lib.stride_tricks.sliding_window_view(e, lags + 1)
+    whole = np.lib.stride_tricks.sliding_window_view(use, lags + 1).all(axis=1)
+    rows = windows[whole][:, ::-1]
+    return np.concatenate([rows[:, 1:], rows[:, :1]], axis=1)
+
+
+def fit_noise(residuals: Sequence[Array], use: Sequence[NDArray[np.bool_]], dof: float = 0.0) -> Noise:
+    """The noise model of one joint from blocks of consecutive residuals; `dof` parameters were fitted to them."""
+    count = int(sum(int(mask.sum()) for mask in use))
+    squares = float(sum(float(e[mask] @ e[mask]) for e, mask in zip(residuals, use, strict=True)))
+    white = Noise(np.sqrt(squares / max(1.0, count - dof)), np.ones(1), np.sqrt(squares / max(1.0, count - dof)), 0.0)
+    lags = min(_MOST_LAGS, count // 20)
+    if lags < 1 or squares <= 0:
+        return white
+    R = np.zeros((0, lags + 1))
+    rows = 0
+    for e, mask in zip(residuals, use, strict=True):
+        lagged = _lagged(e, mask, lags)
+        rows += len(lagged)
+        R = absorb(R, lagged)
+    if rows < 4 * lags or len(R) < lags + 1:
+        return white
+    # The remainder of the order p stands below row p of the last column.
+    left = np.cumsum(R[::-1, -1] ** 2)[::-1]
+    bic = rows * np.log(np.maximum(left, 1e-300 * left[0]) / rows) + np.arange(lags + 1) * np.log(rows)
+    p = int(bic.argmin())
+    scale = count / max(1.0, count - dof)
+    one = float(
+        sum(float((e[1:] * e[:-1])[mask[1:] & mask[:-1]].sum()) for e, mask in zip(residuals, use, strict=True))
+    )
+    autocorrelation = float(np.clip(one / squares, -1.0, 1.0))
+    if p == 0:
+        return Noise(white.innovation, white.a, white.deviation, autocorrelation)
+    a = np.concatenate([[1.0], -np.linalg.lstsq(R[:p, :p], R[:p, -1], rcond=None)[0]])
+    poles = np.roots(a)
+    far = np.abs(poles) > _NEAREST_POLE
+    if far.any():
+        poles = np.where(far, poles * (_NEAREST_POLE / np.abs(poles)), poles)
+        a = np.real(np.poly(poles))
+    return Noise(float(np.sqrt(scale * left[p] / rows)), a, white.deviation, autocorrelation)

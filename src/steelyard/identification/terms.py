@@ -1,0 +1,147 @@
+"""Terms: columns that a regression may have beside the robot's own parameters.
+
+Each term is linear in its parameters once its settings are given, and independent of all columns of the robot.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.recording import Recording
+from ..errors import OptionError
+from ..robot.robot import Robot
+
+Array = NDArray[np.float64]
+
+
+class Term(Protocol):
+    """What every term answers: names and units of its parameters, their nominal values, and its columns."""
+
+    def names(self, robot: Robot) -> tuple[str, ...]: ...
+
+    def units(self, robot: Robot) -> tuple[str, ...]: ...
+
+    def nominal(self, robot: Robot) -> Array: ...
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        """(samples, n, parameters)."""
+        ...
+
+
+def _diagonal(values: Array) -> Array:
+    """A column a joint, which acts on that joint alone."""
+    out = np.zeros((*values.shape, values.shape[1]))
+    k = np.arange(values.shape[1])
+    out[:, k, k] = values
+    return out
+
+
+def _torque_units(robot: Robot, suffix: tuple[str, str] = ("", "")) -> tuple[str, ...]:
+    linear = robot.layout.linear_dofs
+    return tuple(("N" + suffix[1]) if dof in linear else ("N·m" + suffix[0]) for dof in robot.dof_names)
+
+
+@dataclass(frozen=True)
+class _JointTerm:
+    """One parameter a degree of freedom, zero in the nominal model."""
+
+    def names(self, robot: Robot) -> tuple[str, ...]:
+        return tuple(f"{dof}.{self._word}" for dof in robot.dof_names)
+
+    def nominal(self, robot: Robot) -> Array:
+        return np.zeros(robot.n)
+
+    @property
+    def _word(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class StribeckTerm(_JointTerm):
+    """What static friction has over Coulomb's: (Fs − Fc) exp(−|q̇/q̇s|^δ) sgn(q̇), q̇s and δ given."""
+
+    velocity: tuple[float, ...] | float  # rad/s or m/s
+    shape: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not (np.all(np.isfinite(self.velocity)) and np.all(np.asarray(self.velocity) > 0)):
+            raise OptionError(f"the Stribeck velocity is {self.velocity}; it must be above zero")
+        if not 0 < self.shape < 20:
+            raise OptionError(f"the Stribeck shape is {self.shape}; it must be above zero (2 is usual)")
+
+    @property
+    def _word(self) -> str:
+        return "stribeck"
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        return _torque_units(robot)
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        assert block.qd is not None
+        return _diagonal(np.sign(block.qd) * np.exp(-(np.abs(block.qd / np.asarray(self.velocity)) ** self.shape)))
+
+
+@dataclass(frozen=True)
+class AsymmetricTerm(_JointTerm):
+    """What damping has more in one direction than in the other: b |q̇|; Coulomb's asymmetry is the offset."""
+
+    @property
+    def _word(self) -> str:
+        return "asymmetry"
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        return _torque_units(robot, ("·s/rad", "·s/m"))
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        assert block.qd is not None
+        return _diagonal(np.abs(block.qd))
+
+
+@dataclass(frozen=True)
+class ViscousPowerTerm(_JointTerm):
+    """Damping that grows with speed slower or faster than linearly: b |q̇|^p sgn(q̇)."""
+
+    power: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.power <= 10 and self.power != 1):
+            raise OptionError(f"the power of viscous friction is {self.power}; give one above 0, up to 10, and not 1")
+
+    @property
+    def _word(self) -> str:
+        return f"damping^{self.power:g}"
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        p = f"{self.power:g}"
+        return _torque_units(robot, (f"·(s/rad)^{p}", f"·(s/m)^{p}"))
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        assert block.qd is not None
+        return _diagonal(np.sign(block.qd) * np.abs(block.qd) ** self.power)
+
+
+@dataclass(frozen=True)
+class SpringTerm(_JointTerm):
+    """A spring in each joint: k (q − rest)."""
+
+    rest: tuple[float, ...] | float = 0.0
+
+    @property
+    def _word(self) -> str:
+        return "stiffness"
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        return _torque_units(robot, ("/rad", "/m"))
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        return _diagonal(block.q - np.asarray(self.rest))
+
+
+TERMS: dict[str, Term] = {
+    "asymmetric": AsymmetricTerm(),
+    "cubic": ViscousPowerTerm(3.0),
+    "sqrt": ViscousPowerTerm(0.5),
+    "spring": SpringTerm(),
+}
