@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import numba
 from numba.core import event
+from threadpoolctl import ThreadpoolController
 
 PACKAGE = Path(__file__).parent
 # Below this many samples a second thread costs more than it brings (waking one takes about 100 µs).
@@ -90,6 +92,16 @@ def _threads_of_this_process(count: int) -> ThreadPoolExecutor:
         if _pool is None or _pool[:2] != (os.getpid(), count):
             _pool = (os.getpid(), count, ThreadPoolExecutor(count, thread_name_prefix="steelyard"))
         return _pool[2]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # looking the libraries up takes milliseconds, so once
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """Linear algebra in one thread: with small matrices, or inside our own threads, more are in each other's way."""
+    return _libraries().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def over_samples(count: int, work: Callable[[int, int], None]) -> None:

@@ -9,8 +9,8 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
+from ..compiled import one_blas_thread
 from ..dynamics import base_parameters, regressor
 from ..errors import DataError, OptionError
 from ..robot.robot import Robot
@@ -439,7 +439,7 @@ def design_excitation(
     rng = np.random.default_rng(seed)
     beginnings = [_random_start(problem, rng) for _ in range(max(1, starts))]
     # Matrices of this size gain nothing from BLAS threads, and lose much where other work wants the processors.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         found, interrupted = _all_starts(problem, beginnings, rounds, workers, progress)
     best = min(found, key=lambda one: one.value)
     if not np.isfinite(best.value):

@@ -7,15 +7,15 @@ feel take part.
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from ..compiled import threads
+from ..compiled import one_blas_thread, threads
 from .model import Rows
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ class Factors:
             block[:, part.columns] = np.sqrt(weight) * part.R[:, :-1]
             block[:, -1] = np.sqrt(weight) * part.R[:, -1]
             start += len(part.R)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             R = triangle(A)
         return R[:, :-1], R[:, -1]
 
@@ -111,10 +111,13 @@ def factorise(blocks: Iterable[Rows], active: tuple[NDArray[np.int64], ...], ran
         triangles[j] = absorb(triangles[j], rows)
         counts[j] += T
 
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(max(1, min(threads(), n))) as pool:
+    with one_blas_thread(), ExitStack() as stack:
+        pool: ThreadPoolExecutor | None = None
         for block in blocks:
             factors = None if weigh is None else weigh(block)
-            if len(block.tau) < _WORTH_THREADS:
+            if len(block.tau) >= _WORTH_THREADS and pool is None and threads() > 1:
+                pool = stack.enter_context(ThreadPoolExecutor(min(threads(), n)))
+            if pool is None:
                 for j in order:
                     fold(j, block, factors)
             else:

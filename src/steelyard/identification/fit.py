@@ -32,7 +32,7 @@ class Fit:
     message: str
     iterations: int
     psi: Callable[[Array], Array] | None = None
-    prior: Array | None = None  # (r, r) information of a prior, part of the solution's inverse
+    prior: Array | None = None  # (r, r) what a prior adds to the variance of the scores
     parameters: Array | None = None  # all parameters, where the estimator settles more than the base
     covariance: Array | None = None  # of the base parameters
     deviation: Array | None = None  # of all parameters

@@ -168,7 +168,8 @@ class LinearModel:
     def _columns(self, block: Recording, carried: set[str], load: Load | None = None) -> tuple[Array, Array]:
         """W, and the torque of all that is not sought: the rest of the robot, fixed parameters, known loads."""
         q, qd, qdd = block.q, block.qd, block.qdd
-        assert qd is not None and qdd is not None
+        assert qd is not None
+        assert qdd is not None
         Y = regressor(self.robot, q, qd, qdd)
         known = known_torque(self.robot, q, qd, qdd) if self._has_known else np.zeros_like(qd)
         theta = self._fixed_values.copy()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,6 +225,6 @@ def residual_blocks(problem: Problem, beta: Array, most: int) -> tuple[list[Rows
     return blocks, [block.tau - block.W @ beta for block in blocks], share
 
 
-def all_residuals(problem: Problem, beta: Array) -> Iterator[Array]:
-    """tau − W beta, block by block, NaN where a row does not count."""
-    return (np.where(block.use, block.tau - block.W @ beta, np.nan) for block in chain(problem.blocks()))
+def used(values: Sequence[Array], blocks: Sequence[Rows], j: int) -> Array:
+    """The values of joint j that count, of all blocks."""
+    return np.concatenate([value[block.use[:, j], j] for value, block in zip(values, blocks, strict=True)])

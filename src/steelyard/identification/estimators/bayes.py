@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from ...errors import OptionError
 from ..fit import Fit, Progress, silent
 from ..problem import Problem
-from ..solving import Solution
+from ..solving import BLIND, Solution, solve
 from .least_squares import weighted
 
 Array = NDArray[np.float64]
@@ -41,9 +41,26 @@ def prior_deviation(problem: Problem, relative: float) -> Array:
     return np.where(free, np.maximum(deviation, floor), 0.0)
 
 
+def most_probable_width(s: Array, along: Array, low: float, high: float) -> float:
+    """The width w of a Gaussian prior N(0, w²) under which the data are most probable, the evidence's maximum.
+
+    Data along_k = s_k x_k + noise of unit variance have variance 1 + (w s_k)². MacKay, Bayesian interpolation, 1992.
+    """
+
+    def surprise(log_width: float) -> float:
+        spread = 1.0 + (np.exp(log_width) * s) ** 2
+        return float(0.5 * np.sum(np.log(spread) + along**2 / spread))
+
+    # The surprise may have several dips: a coarse look finds the deepest.
+    grid = np.linspace(np.log(low), np.log(high), 60)
+    k = int(np.argmin([surprise(x) for x in grid]))
+    bounds = (grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)])
+    return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded").x))
+
+
 @dataclass(frozen=True)
 class Ridge:
-    """min ‖A beta − y‖² + λ Σ (norm_k (beta_k − nominal_k))², λ by generalised cross-validation where not given.
+    """min ‖A beta − y‖² + λ Σ (norm_k (beta_k − nominal_k))²; where λ is not given the evidence chooses it.
 
     A is weighted by joint; each parameter is measured by the length of its column, so that units do not decide.
     """
@@ -62,30 +79,21 @@ class Ridge:
         scale = np.where(norms > 0, norms, 1.0)
         before = problem.nominal
         U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
-        rest = y - A @ before
-        along = U.T @ rest
-        outside = float(rest @ rest - along @ along)
-        rows = int(problem.factors.rows.sum())
-
-        def score(log_strength: float) -> float:
-            share = s**2 / (s**2 + np.exp(log_strength))
-            left = outside + float(((1 - share) * along) @ ((1 - share) * along))
-            return left / (rows - share.sum()) ** 2
-
+        along = U.T @ (y - A @ before)
         if self.strength is None:
-            found = minimize_scalar(score, bounds=(np.log(1e-14), np.log(1e4)), method="bounded")
-            strength, how = float(np.exp(found.x)), "chosen by generalised cross-validation"
+            strength, how = most_probable_width(s, along, 1e-3, 1e10) ** -2, "the evidence's choice"
         else:
             strength, how = self.strength, "as given"
-        keep = (s > 1e-7 * s.max(initial=0.0)) | (strength > 0)
+        keep = (s > BLIND * s.max(initial=0.0)) | (strength > 0)
         s, Vt, along = s[keep], Vt[keep], along[keep]
         beta = before + (Vt.T @ (s / (s**2 + strength) * along)) / scale
         root = Vt.T / np.sqrt(s**2 + strength) / scale[:, None]
         message = f"strength {strength:.3g}, {how}; what the data do not show leans on the model"
         solution = Solution(beta, root, np.zeros((problem.rank, 0)))
-        return Fit(
-            solution, weights, True, message, 1, prior=strength * np.diag(scale**2), about={"strength": strength}
-        )
+        # One strength for all parameters is no prior to believe in: what it pulls counts as an error in full.
+        free = solve(A, y, before).beta
+        pull = strength * scale**2 * (free - before)
+        return Fit(solution, weights, True, message, 1, prior=np.outer(pull, pull), about={"strength": strength})
 
 
 @dataclass(frozen=True)
@@ -115,13 +123,8 @@ class MAP:
         along = np.zeros(len(s))
         along[:] = (U.T @ (y - A @ problem.nominal))[: len(s)]
 
-        def surprise(log_width: float) -> float:
-            spread = 1.0 + (np.exp(log_width) * s) ** 2
-            return float(0.5 * np.sum(np.log(spread) + along**2 / spread))
-
         if self.relative is None:
-            found = minimize_scalar(surprise, bounds=(np.log(1e-4), np.log(1e3)), method="bounded")
-            width, how = float(np.exp(found.x)), "the evidence's choice"
+            width, how = most_probable_width(s, along, 1e-4, 1e3), "the evidence's choice"
         else:
             width, how = self.relative, "as given"
         gain = width**2 * s / (1.0 + (width * s) ** 2)

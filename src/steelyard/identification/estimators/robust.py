@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ...errors import OptionError
 from ..fit import Fit, Progress, rank_message, silent
 from ..model import Rows
-from ..problem import Problem, residual_blocks
+from ..problem import Problem, residual_blocks, used
 from ..solving import Solution, solve
 from .least_squares import weighted
 
@@ -45,7 +45,7 @@ def _scales(problem: Problem, beta: Array) -> tuple[Array, list[Rows], list[Arra
     blocks, residuals, _ = residual_blocks(problem, beta, _ENOUGH_FOR_A_MEDIAN)
     found = []
     for j in range(problem.robot.n):
-        e = np.concatenate([np.abs(r[b.use[:, j], j]) for r, b in zip(residuals, blocks, strict=True)])
+        e = np.abs(used(residuals, blocks, j))
         size = np.sqrt(np.mean([float(np.mean(b.tau[:, j] ** 2)) for b in blocks]))
         found.append(max(float(np.median(e)) / _MAD_OF_GAUSSIAN, 1e-10 * size, np.finfo(float).tiny))
     return np.array(found), blocks, residuals
@@ -82,19 +82,16 @@ class IRLS:
         kind, c = self.loss, self._tuning(self.loss)
         blocks, residuals, _ = residual_blocks(problem, solution.beta, _ENOUGH_FOR_A_MEDIAN)
         slopes = np.array(
-            [
-                np.mean(np.concatenate([slope(e[b.use[:, j], j] / scale[j], kind, c) for e, b in zip(residuals, blocks, strict=True)]))
-                for j in range(problem.robot.n)
-            ]
-        )  # fmt: skip
+            [np.mean(slope(used(residuals, blocks, j) / scale[j], kind, c)) for j in range(problem.robot.n)]
+        )
         weights = 1.0 / scale**2
         # The scores are ψ(e) = e ω(e/σ) on rows as they are, and the slope of Σ Wᵀψ is the mean of ψ' times WᵀW.
         bread = solve(*problem.stacked(weights * np.maximum(slopes, 1e-6)), problem.nominal)
         final = Solution(solution.beta, bread.root, bread.blind)
         lost = rank_message(problem, final)
         told = "solved" if settled else f"the weights had not settled after {done} repeats; raise repeats"
-        outside = 1.0 - np.mean(
-            np.concatenate([(np.abs(e / scale) <= c)[b.use] for e, b in zip(residuals, blocks, strict=True)])
+        outside = np.mean(
+            np.concatenate([np.abs(used(residuals, blocks, j)) > c * scale[j] for j in range(problem.robot.n)])
         )
         return Fit(
             final,
