@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from ...errors import OptionError
 from ..fit import Fit, Progress, silent
 from ..problem import Problem
-from ..solving import BLIND, Solution, solve
+from ..solving import BLIND, Solution
 from .least_squares import weighted
 
 Array = NDArray[np.float64]
@@ -56,44 +56,6 @@ def most_probable_width(s: Array, along: Array, low: float, high: float) -> floa
     k = int(np.argmin([surprise(x) for x in grid]))
     bounds = (grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)])
     return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded").x))
-
-
-@dataclass(frozen=True)
-class Ridge:
-    """min ‖A beta − y‖² + λ Σ (norm_k (beta_k − nominal_k))²; where λ is not given the evidence chooses it.
-
-    A is weighted by joint; each parameter is measured by the length of its column, so that units do not decide.
-    """
-
-    strength: float | None = None
-    name = "Ridge"
-
-    def __post_init__(self) -> None:
-        if self.strength is not None and not (np.isfinite(self.strength) and self.strength >= 0):
-            raise OptionError(f"the strength of Ridge is {self.strength}; give 0 or more")
-
-    def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
-        _, weights, _, _ = weighted(problem, 20, 1e-6)
-        A, y = problem.stacked(weights)
-        norms = np.linalg.norm(A, axis=0)
-        scale = np.where(norms > 0, norms, 1.0)
-        before = problem.nominal
-        U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
-        along = U.T @ (y - A @ before)
-        if self.strength is None:
-            strength, how = most_probable_width(s, along, 1e-3, 1e10) ** -2, "the evidence's choice"
-        else:
-            strength, how = self.strength, "as given"
-        keep = (s > BLIND * s.max(initial=0.0)) | (strength > 0)
-        s, Vt, along = s[keep], Vt[keep], along[keep]
-        beta = before + (Vt.T @ (s / (s**2 + strength) * along)) / scale
-        root = Vt.T / np.sqrt(s**2 + strength) / scale[:, None]
-        message = f"strength {strength:.3g}, {how}; what the data do not show leans on the model"
-        solution = Solution(beta, root, np.zeros((problem.rank, 0)))
-        # One strength for all parameters is no prior to believe in: what it pulls counts as an error in full.
-        free = solve(A, y, before).beta
-        pull = strength * scale**2 * (free - before)
-        return Fit(solution, weights, True, message, 1, prior=np.outer(pull, pull), about={"strength": strength})
 
 
 @dataclass(frozen=True)
@@ -147,3 +109,38 @@ class MAP:
             deviation=np.sqrt(variance),
             about={"prior_width": width},
         )
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """min ‖A beta − y‖² + λ Σ ((beta_k − nominal_k)/usual_k)²; where λ is not given the evidence chooses it.
+
+    A is weighted by joint; `usual` is what is usual for each base parameter, so that units do not decide.
+    """
+
+    strength: float | None = None
+    name = "Ridge"
+
+    def __post_init__(self) -> None:
+        if self.strength is not None and not (np.isfinite(self.strength) and self.strength >= 0):
+            raise OptionError(f"the strength of Ridge is {self.strength}; give 0 or more")
+
+    def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
+        _, weights, _, _ = weighted(problem, 20, 1e-6)
+        A, y = problem.stacked(weights)
+        usual = np.sqrt(problem.model.base.projection**2 @ prior_deviation(problem, 1.0) ** 2)
+        before = problem.nominal
+        U, s, Vt = np.linalg.svd(A * usual, full_matrices=False)
+        along = U.T @ (y - A @ before)
+        if self.strength is None:
+            strength, how = most_probable_width(s, along, 1e-4, 1e3) ** -2, "the evidence's choice"
+        else:
+            strength, how = self.strength, "as given"
+        keep = (s > BLIND * s.max(initial=0.0)) | (strength > 0)
+        s, Vt, along = s[keep], Vt[keep], along[keep]
+        beta = before + (Vt.T @ (s / (s**2 + strength) * along)) * usual
+        root = Vt.T / np.sqrt(s**2 + strength) * usual[:, None]
+        message = f"strength {strength:.3g}, {how}; what the data do not show leans on the model"
+        solution = Solution(beta, root, np.zeros((problem.rank, 0)))
+        prior = strength * np.diag(usual**-2)
+        return Fit(solution, weights, True, message, 1, prior=prior, about={"strength": strength})
