@@ -60,9 +60,7 @@ def test_nothing_is_unpickled_and_yaml_is_loaded_safely():
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text()
         assert "pickle" not in text.replace("allow_pickle=False", ""), path
-        assert "yaml.load(" not in text or "yaml.SafeLoader)" in text, (
-            path
-        )
+        assert "yaml.load(" not in text or "yaml.SafeLoader)" in text, path
         assert text.count("np.load(") <= text.count("allow_pickle=False"), path
 
 
