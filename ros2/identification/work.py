@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from steelyard.data.preprocess import preprocess
-from steelyard.identification.result_file import save_result
 
 import steelyard as sy
+from steelyard.data.preprocess import preprocess
+from steelyard.identification.result_file import save_result
 
 ALGORITHMS = ("OLS", "WLS", "IRLS", "TLS", "EKF", "ML", "CLOE")
 TRAINING_SHARE = 0.8  # of the recording; the rest judges
