@@ -8,6 +8,7 @@ base = sy.base_parameters(robot)
 """
 
 from .data.load import load_recording, open_recording
+from .data.preprocess import preprocess
 from .data.recording import Recording, save_recording
 from .dynamics import (
     base_parameters,
@@ -62,6 +63,7 @@ __all__ = [
     "mass_matrix",
     "open_recording",
     "pose",
+    "preprocess",
     "regressor",
     "save_recording",
     "simulate",
