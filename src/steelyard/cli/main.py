@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import excite, gear, models, record, rig, simulate
+from . import convert, excite, gear, models, record, rig, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -21,6 +21,7 @@ simulate.register(app)
 gear.register(app)
 rig.register(app)
 record.register(app)
+convert.register(app)
 
 
 def _version(asked: bool) -> None:
