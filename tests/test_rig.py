@@ -1,9 +1,11 @@
 """The rig is another robot: MuJoCo's physics, not ours, under the torque that it says."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from threading import Event
@@ -17,7 +19,8 @@ from steelyard.data.recording import read_npz
 from steelyard.excitation.exchange import write_trajectory
 from steelyard.excitation.trajectory import Fourier
 from steelyard.simulation.controllers import Controller, pid_for
-from steelyard.simulation.rig import Noise, RigError, run_rig, timing
+from steelyard.simulation.rig import Noise, RigError, run_rig
+from steelyard.simulation.rig_control import pd_for, timing
 from steelyard.simulation.rig_model import Difference, Payload, rig_model
 
 
@@ -161,6 +164,28 @@ def test_a_sample_is_a_whole_number_of_steps_none_longer_than_the_models(rate, m
     assert step > model_step / 2 or count == 1
 
 
+@pytest.mark.parametrize("name", ["iiwa14", "panda", "scara", "tx40", "two_link", "ur10", "ur5e"])
+def test_the_controller_follows_faster_where_it_is_asked_to_and_runs_away_nowhere(name, rng):
+    robot = sy.load_robot(name)
+    path = wave(robot, rng, period=4.0)
+    worst = []
+    for bandwidth in (4.0, 12.0):
+        recording = run_rig(robot, path, controller=pd_for(robot, path, bandwidth), seconds=4.0).recording
+        late = recording.t > 1.0  # it starts from rest in the midst of motion
+        worst.append(np.abs(recording.more["q_true"] - recording.more["q_d"])[late].max())
+    # Stiffness is nine times as much where the step allows it; the arm that stands straight up allows less.
+    assert worst[1] < 0.8 * worst[0] < 0.1
+
+
+def test_a_wrist_without_a_rotor_does_not_run_away():
+    robot = sy.load_robot("ur5e")
+    light = robot.parameters.copy()
+    light[robot.layout.block("armature")] = 0.0
+    light = robot.with_parameters(light)
+    run = run_rig(light, still(light), controller=pd_for(light, still(light), 30.0), seconds=2.0)
+    np.testing.assert_allclose(run.recording.more["q_true"][-1], light.home, atol=1e-3)
+
+
 def test_noise_comes_from_the_seed_and_is_not_in_what_is_true(rng):
     robot = sy.load_robot("two_link")
     path = wave(robot, rng)
@@ -271,16 +296,26 @@ def test_a_broken_configuration_is_an_error_of_the_users(text, tmp_path):
         _configured_rate(tmp_path / "node.yaml")
 
 
-def test_ctrl_c_ends_the_rig_and_saves(tmp_path, rng):
-    robot = sy.load_robot("two_link")
-    write_trajectory(tmp_path / "traj.csv", still(robot), rate_hz=100)
+def test_ctrl_c_ends_the_rig_and_saves(tmp_path, monkeypatch, capsys):
+    from steelyard.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    write_trajectory("traj.csv", still(sy.load_robot("two_link")), rate_hz=100)
     arguments = ["rig", "two_link", "-t", "traj.csv", "-o", "run.npz", "--real-time", "--seconds", "60", "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "steelyard", *arguments], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    time.sleep(6.0)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert json.loads(out)["ended_early"]
-    assert len(read_npz(tmp_path / "run.npz")) > 50
+    monkeypatch.setattr(sys, "argv", ["steelyard", *arguments])
+    before = signal.getsignal(signal.SIGINT)
+
+    def press():
+        while signal.getsignal(signal.SIGINT) is before:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(SystemExit) as left:
+        main.main()
+    assert not left.value.code
+    said = json.loads(capsys.readouterr().out)
+    assert said["ended_early"]
+    assert len(read_npz("run.npz")) == said["samples"] > 5
+    assert signal.getsignal(signal.SIGINT) is before

@@ -23,8 +23,8 @@ def move(node, stop):
     import steelyard as sy
     from steelyard.data.writing import write_recording
     from steelyard.excitation.exchange import read_trajectory
-    from steelyard.simulation.controllers import pid_for
     from steelyard.simulation.rig import run_rig
+    from steelyard.simulation.rig_control import pd_for
 
     values = {name: node.declare_parameter(name, default).value for name, default in DEFAULTS.items()}
     if not values["trajectory"]:
@@ -40,8 +40,8 @@ def move(node, stop):
         message.position, message.velocity, message.effort = q.tolist(), qd.tolist(), tau.tolist()
         publisher.publish(message)
 
-    controller = pid_for(robot, values["bandwidth_hz"], integral=0.0, model="gravity")
     rate = float(values["publish_rate_hz"])
+    controller = pd_for(robot, path, values["bandwidth_hz"], publish_rate_hz=rate)
     node.get_logger().info(f"{robot.name} moves for {path.duration:g} s and publishes at {rate:g} Hz")
     run = run_rig(
         robot, path, controller=controller, publish_rate_hz=rate, publish=publish, real_time=True, stop=stop

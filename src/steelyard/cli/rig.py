@@ -19,8 +19,8 @@ from ..data.writing import checked_output, write_recording
 from ..errors import DataError, OptionError
 from ..excitation.exchange import read_trajectory
 from ..robot.robot import Robot
-from ..simulation.controllers import pid_for
-from ..simulation.rig import PUBLISH_RATE_HZ, Noise, Publish, RigRun, run_rig
+from ..simulation.rig import Noise, Publish, RigRun, run_rig
+from ..simulation.rig_control import PUBLISH_RATE_HZ, pd_for
 from ..simulation.rig_model import Difference, Payload
 from .options import AsJson, Gravity, Lock, Model, Mounting, numbers, robot_from
 from .output import console, print_json, say
@@ -197,7 +197,7 @@ def rig_command(
             (noise, "--noise"), (velocity_noise, "--velocity-noise"), (torque_noise, "--torque-noise"),
         )
     ]  # fmt: skip
-    controller = pid_for(robot, bandwidth, integral=0.0, model="gravity" if gravity_feed_forward else "none")
+    controller = pd_for(robot, path, bandwidth, gravity_feed_forward, rate)
     stop = Event()
     silent = as_json or os.environ.get("STEELYARD_QUIET") == "1"
     length = path.duration if seconds is None else seconds

@@ -20,12 +20,12 @@ from ..errors import DataError, OptionError, SteelyardError
 from ..excitation.trajectory import Trajectory
 from ..robot.robot import Robot
 from ..robot.twin import Twin, twin
-from .controllers import Controller, pid_for
+from .controllers import Controller
+from .rig_control import PUBLISH_RATE_HZ, pd_for, timing
 from .rig_model import Difference, rig_model
 
 Array = NDArray[np.float64]
 Publish = Callable[[float, Array, Array, Array], None]  # seconds, q, qd, tau
-PUBLISH_RATE_HZ = 100.0
 _BLOCK = 4096  # control ticks whose desired motion is computed at once
 _MOST_SAMPLES = 20_000_000
 _RUNAWAY = 1e4  # rad/s or m/s that no robot reaches
@@ -59,15 +59,6 @@ class RigRun:
     substeps: int  # physics steps a sample
     latest_s: float  # how far behind the clock a sample was at worst; 0 where the clock did not matter
     contacts: dict[str, int] = field(default_factory=dict)  # pairs of bodies → samples in which they touched
-
-
-def timing(publish_rate_hz: float, model_step: float) -> tuple[float, int]:
-    """Physics step and steps a sample: the model's own step, or the next shorter one that fits the rate."""
-    if not (math.isfinite(publish_rate_hz) and 0 < publish_rate_hz <= 1e5):
-        raise OptionError(f"publish_rate_hz is {publish_rate_hz}; give a rate above 0 and at most 100000 Hz")
-    period = 1.0 / publish_rate_hz
-    substeps = max(1, math.ceil(period / model_step - 1e-9))
-    return period / substeps, substeps
 
 
 @contextmanager
@@ -225,7 +216,8 @@ def run_rig(
         )
     if trajectory.n != robot.n:
         raise OptionError(f"the trajectory has {trajectory.n} joints, {robot.name} has {robot.n}")
-    controller = pid_for(robot, integral=0.0, model="gravity") if controller is None else controller
+    if controller is None:
+        controller = pd_for(robot, trajectory, publish_rate_hz=publish_rate_hz)
     step, substeps = timing(publish_rate_hz, float(truth.source.model.opt.timestep))  # type: ignore[union-attr]
     length = trajectory.duration if seconds is None else seconds
     if not (math.isfinite(length) and length > 0):
