@@ -7,6 +7,7 @@ from ..fit import Estimator
 from .bayes import MAP, Ridge
 from .least_squares import OLS, WLS
 from .likelihood import ML
+from .physical import Physical
 from .robust import IRLS
 from .total_least_squares import TLS
 
@@ -30,4 +31,4 @@ def estimator_named(name: str) -> Estimator:
     raise OptionError(unknown_name("estimator", name, ESTIMATORS))
 
 
-__all__ = ["ESTIMATORS", "IRLS", "MAP", "ML", "OLS", "TLS", "WLS", "Ridge", "estimator_named"]
+__all__ = ["ESTIMATORS", "IRLS", "MAP", "ML", "OLS", "TLS", "WLS", "Physical", "Ridge", "estimator_named"]

@@ -7,8 +7,8 @@ they are, which could not be made physical (Sousa, Cortesão, "Physical feasibil
 identification: a linear matrix inequality approach", IJRR 2014; Wensing, Kim, Slotine, RA-L 2018).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import DataError, OptionError, unknown_name
 from ...robot.feasibility import NOT_NEGATIVE, Ball, Box
 from ...robot.inertia import from_mass_com_inertia, mass_com_inertia
+from ...robot.parameters import ParameterLayout
 from ...robot.robot import Robot, frozen
-from .conic import Answer, Cone
-from .limits import REGIONS, Equality, Linear, Region, com_balls, equalities, inequalities
+from .conic import Cone
+from .limits import REGIONS, Equality, Linear, Region, com_balls, equalities, geom_boxes, inequalities
 from .minimise import CONVERGED, is_possible, minimise
 from .priors import PRIORS, Coordinates, Prior, coordinates
 from .program import Directions, independent
@@ -49,6 +50,11 @@ class PhysicalSettings:
     equalities: tuple[Equality, ...] = ()
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def known(self) -> dict[str, float]:
+        """Fixed values, and those whose bounds leave nothing else."""
+        return {**{name: low for name, (low, high) in self.bounds.items() if low == high}, **self.fixed}
 
     def __post_init__(self) -> None:
         if self.prior not in PRIORS:
@@ -90,44 +96,56 @@ class PhysicalFit:
     regularised: tuple[str, ...]  # nominal bodies too thin or light to measure by, and what they were taken for
 
 
-def _linear(
-    robot: Robot, at: Coordinates, settings: PhysicalSettings
-) -> tuple[list[tuple[Array, Array, Cone]], list[tuple[str, Array, float]]]:
-    """Everything but the bodies' cones over x, rows of length one; and the inequalities by name, to tell the active."""
-    layout = robot.layout
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """All that is asked for beside the bodies' cones, over the whitened coordinates x."""
 
-    def over_x(found: Linear) -> tuple[Array, Array]:
-        rows, constant = found.rows @ at.D, found.constant + found.rows @ at.origin
-        length = np.linalg.norm(rows, axis=1)
-        return rows / length[:, None], constant / length
+    blocks: list[tuple[Array, Array, Cone]]
+    names: tuple[str, ...]  # of the inequalities
+    rows: Array  # theirs, of length one
+    constant: Array
 
-    equal = equalities(layout, settings.equalities, settings.fixed, settings.total_mass)
-    rows, constant, contradiction = independent(*over_x(equal)) if equal.names else (np.empty((0, 0)), np.empty(0), 0.0)
-    if contradiction > _NEAR_LIMIT:
-        raise OptionError(f"the equalities contradict one another: {', '.join(equal.names)}; leave one out")
-    found: list[tuple[Array, Array, Cone]] = [(rows, constant, "zero")]
-    unequal = inequalities(robot, settings.nonnegative, settings.bounds, settings.com, settings.region)
-    named = []
-    if unequal.names:
-        rows, constant = over_x(unequal)
-        found.append((rows, constant, "nonnegative"))
-        named += list(zip(unequal.names, rows, constant, strict=True))
+    def active(self, x: Array) -> tuple[str, ...]:
+        slack = self.rows @ x + self.constant
+        return tuple(name for name, s in zip(self.names, slack, strict=True) if s < _NEAR_LIMIT)
+
+
+def _over_x(found: Linear, at: Coordinates) -> tuple[Array, Array]:
+    """Rows over x, brought to length one."""
+    rows, constant = found.rows @ at.D, found.constant + found.rows @ at.origin
+    length = np.linalg.norm(rows, axis=1)
+    return rows / length[:, None], constant / length
+
+
+def _wanted(robot: Robot, layout: ParameterLayout, at: Coordinates, settings: PhysicalSettings) -> _Wanted:
+    equal = equalities(layout, settings.equalities, settings.known, robot.layout.bodies, settings.total_mass)
+    blocks: list[tuple[Array, Array, Cone]] = []
+    if equal.names:
+        rows, constant, contradiction = independent(*_over_x(equal, at))
+        if contradiction > _NEAR_LIMIT:
+            raise OptionError(f"the equalities contradict one another: {', '.join(equal.names)}; leave one out")
+        blocks.append((rows, constant, "zero"))
+    boxes = {} if settings.region is None else geom_boxes(robot)
+    free = {name: bound for name, bound in settings.bounds.items() if name not in settings.known}
+    unequal = inequalities(layout, settings.nonnegative, free, settings.com, settings.region, boxes)
+    rows, constant = _over_x(unequal, at)
+    blocks.append((rows, constant, "nonnegative"))
     for _, cone in com_balls(layout, settings.com):
-        found.append((cone @ at.D, cone @ at.origin, "second order"))
-    return found, named
+        blocks.append((cone @ at.D, cone @ at.origin, "second order"))
+    return _Wanted(blocks, unequal.names, rows, constant)
 
 
-def _settled(robot: Robot, free: tuple[str, ...], theta: Array, settings: PhysicalSettings) -> Array:
+def _settled(layout: ParameterLayout, free: tuple[str, ...], theta: Array, settings: PhysicalSettings) -> Array:
     """The solver's answer without its rounding: fixed values and bounds exact, bodies on the boundary a little inside.
 
     Bodies are made thicker by as little as MuJoCo's compiler demands; mass and centre of mass stay.
     """
-    layout, theta = robot.layout, theta.copy()
+    theta = theta.copy()
     for prop in (prop for prop in layout.properties if prop in settings.nonnegative):
         theta[layout.block(prop)] = np.maximum(theta[layout.block(prop)], 0.0)
     for name, (lower, upper) in settings.bounds.items():
         theta[layout.index(name)] = np.clip(theta[layout.index(name)], lower, upper)
-    for name, value in settings.fixed.items():
+    for name, value in settings.known.items():
         theta[layout.index(name)] = value
     for row in (theta[layout.body(name)] for name in free):
         if not row[0] > 0:
@@ -140,13 +158,12 @@ def _settled(robot: Robot, free: tuple[str, ...], theta: Array, settings: Physic
     return theta
 
 
-def _checked(A: ArrayLike, y: ArrayLike, projection: ArrayLike | None, robot: Robot) -> tuple[Array, Array]:
+def _checked(A: ArrayLike, y: ArrayLike, projection: ArrayLike | None, p: int, name: str) -> tuple[Array, Array]:
     """A B and y, of fitting shapes and finite."""
     A, y = np.asarray(A, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    p = robot.layout.size
     B = np.eye(p) if projection is None else np.asarray(projection, dtype=np.float64)
     if B.ndim != 2 or B.shape[1] != p:
-        raise DataError(f"the projection has shape {B.shape}; {robot.name} has {p} parameters")
+        raise DataError(f"the projection has shape {B.shape}; {name} has {p} parameters")
     if A.ndim != 2 or A.shape[1] != len(B) or y.shape != A.shape[:1]:
         raise DataError(f"A and y have shapes {A.shape} and {y.shape}; {len(B)} columns and as many rows are needed")
     if not (np.isfinite(A).all() and np.isfinite(y).all()):
@@ -154,9 +171,11 @@ def _checked(A: ArrayLike, y: ArrayLike, projection: ArrayLike | None, robot: Ro
     return A @ B, y
 
 
-def _active(x: Array, limits: list[tuple[str, Array, float]], margins: Mapping[str, float]) -> tuple[str, ...]:
-    near = [f"{name}: pseudo-inertia" for name, margin in margins.items() if margin < _NEAR_CONE]
-    return (*near, *(name for name, row, constant in limits if row @ x + constant < _NEAR_LIMIT))
+def _with_loads(layout: ParameterLayout, loads: Sequence[str]) -> tuple[ParameterLayout, NDArray[np.int64]]:
+    """The layout with loads as bodies, and where each of its parameters is when loads come after everything else."""
+    own, joints, ten = layout.inertial.stop, layout.size, 10 * len(loads)
+    order = np.concatenate([np.arange(own), joints + np.arange(ten), np.arange(own, joints)])
+    return replace(layout, bodies=(*layout.bodies, *loads)), order
 
 
 def solve_physical(
@@ -167,48 +186,44 @@ def solve_physical(
     projection: ArrayLike | None = None,
     nominal: ArrayLike | None = None,
     noise: float | None = None,
+    loads: Sequence[str] = (),
 ) -> PhysicalFit:
     """Physical parameters θ with the least ‖A B θ − y‖² + w P(θ); `projection` is B, by default all parameters as such.
 
     `nominal` is where the prior has its minimum, by default the robot's parameters. `noise` is the standard deviation
-    of a row, 1 where rows are weighted by it; the weight of the prior is in units of its square.
+    of a row, 1 where rows are weighted by it; the weight of the prior is in units of its square. `loads` names bodies
+    that the robot carried: their ten parameters each come after the robot's.
     """
     settings = PhysicalSettings() if settings is None else settings
-    AB, y = _checked(A, y, projection, robot)
-    theta0 = robot.parameters if nominal is None else robot.with_parameters(nominal).parameters
-    at = coordinates(robot.layout, theta0, settings.prior, settings.fixed)
-    linear, limits = _linear(robot, at, settings)
-    data = Directions.of(AB @ at.D, y - AB @ theta0)
+    layout, order = _with_loads(robot.layout, loads)
+    AB, y = _checked(A, y, projection, layout.size, robot.name)
+    given = np.concatenate([robot.parameters, np.zeros(10 * len(loads))]) if nominal is None else np.asarray(nominal)
+    if given.shape != (layout.size,) or not np.isfinite(given).all():
+        raise DataError(f"the nominal model has shape {given.shape}; {layout.size} finite parameters are needed")
+    at = coordinates(layout, given[order].astype(np.float64), settings.prior, settings.known)
+    wanted = _wanted(robot, layout, at, settings)
+    AB = AB[:, order]
+    data = Directions.of(AB @ at.D, y - AB @ at.origin)
     weight = None if settings.weight is None else settings.weight * (1.0 if noise is None else noise**2)
-    answer, weight = minimise(data, at, weight, noise, linear, settings.smallest)
-    if answer.status not in CONVERGED and not is_possible(at, linear, settings.smallest):
+    answer, weight = minimise(data, at, weight, noise, wanted.blocks, settings.smallest)
+    if answer.status not in CONVERGED and not is_possible(at, wanted.blocks, settings.smallest):
         raise OptionError("no physical parameters meet all limits, equalities and fixed values at once; loosen some")
-    return _fit(AB, y, robot, at, settings, answer, weight, limits)
 
-
-def _fit(
-    AB: Array,
-    y: Array,
-    robot: Robot,
-    at: Coordinates,
-    settings: PhysicalSettings,
-    answer: Answer,
-    weight: float,
-    limits: list[tuple[str, Array, float]],
-) -> PhysicalFit:
-    """The answer, moved inside by what rounding demands, with what there is to say of it."""
     raw = at.origin + at.D @ answer.variables
-    theta = _settled(robot, at.names, raw, settings)
+    theta = _settled(layout, at.names, raw, settings)
     x: Array = np.linalg.solve(at.D, theta - at.origin).astype(np.float64)
     before, objective = (float(np.sum((AB @ t - y) ** 2)) for t in (raw, theta))
     prior = at.prior(x)
-    margins = dict(zip(at.names, at.eigenvalues(x)[:, 0].tolist(), strict=True))
     converged, message = answer.status in CONVERGED, f"Clarabel: {answer.status}"
     moved = objective - before
     if moved > _MOVED * (before + weight * prior) + _ROUNDING * float(y @ y):
         converged, message = False, f"{message}, but making the bodies possible cost {moved:.3g} more than {before:.6g}"
+    margins = dict(zip(at.names, at.eigenvalues(x)[:, 0].tolist(), strict=True))
+    near = (f"{name}: pseudo-inertia" for name, margin in margins.items() if margin < _NEAR_CONE)
+    parameters = np.empty_like(theta)
+    parameters[order] = theta
     return PhysicalFit(
-        parameters=frozen(theta),
+        parameters=frozen(parameters),
         objective=objective,
         prior=prior,
         weight=weight,
@@ -218,6 +233,6 @@ def _fit(
         iterations=answer.iterations,
         seconds=answer.seconds,
         margins=margins,
-        active=_active(x, limits, margins),
+        active=(*near, *wanted.active(x)),
         regularised=at.regularised,
     )

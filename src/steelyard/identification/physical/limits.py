@@ -147,14 +147,15 @@ def _mass_in_region(rows: _Rows, columns: slice, name: str, region: Region, box:
 
 
 def inequalities(
-    robot: Robot,
+    layout: ParameterLayout,
     nonnegative: Sequence[str],
     bounds: Mapping[str, tuple[float, float]],
     com: Mapping[str, Box | Ball],
     region: Region | None,
+    boxes: Mapping[str, Box],
 ) -> Linear:
-    """g·θ + c >= 0 for signs, bounds, boxes of centres of mass and regions of mass."""
-    layout, rows = robot.layout, _Rows(robot.layout.size)
+    """g·θ + c >= 0 for signs, bounds, boxes of centres of mass, and the region of `boxes` in which mass is."""
+    rows = _Rows(layout.size)
     for prop in (prop for prop in layout.properties if prop in nonnegative):
         block = layout.block(prop)
         for column in range(block.start, block.stop):
@@ -169,7 +170,7 @@ def inequalities(
         if isinstance(bound, Box):
             _com_in_box(rows, layout.body(name), name, bound)
     if region is not None:
-        for name, box in geom_boxes(robot).items():
+        for name, box in boxes.items():
             if name not in com or region != "com":
                 _mass_in_region(rows, layout.body(name), name, region, box)
     return rows.done()
@@ -188,9 +189,13 @@ def com_balls(layout: ParameterLayout, com: Mapping[str, Box | Ball]) -> Iterato
 
 
 def equalities(
-    layout: ParameterLayout, equal: Sequence[Equality], fixed: Mapping[str, float], total_mass: float | None
+    layout: ParameterLayout,
+    equal: Sequence[Equality],
+    fixed: Mapping[str, float],
+    total: Sequence[str],
+    total_mass: float | None,
 ) -> Linear:
-    """e·θ = d as rows·θ + constant = 0."""
+    """e·θ = d as rows·θ + constant = 0; the total mass is that of the bodies in `total`."""
     rows = _Rows(layout.size)
     for one in equal:
         coefficients = np.array(list(one.terms.values()))
@@ -198,6 +203,6 @@ def equalities(
     for name, value in fixed.items():
         rows.add(name, layout.index(name), 1.0, -value)
     if total_mass is not None:
-        masses = np.array([layout.body(name).start for name in layout.bodies])
+        masses = np.array([layout.body(name).start for name in total])
         rows.add("total mass", masses, np.ones(len(masses)), -total_mass)
     return rows.done()
