@@ -1,8 +1,10 @@
 """Joint states over DDS: ROS 2's bytes, none lost, and nothing lost when work is cut off."""
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -80,6 +82,16 @@ def test_the_bytes_are_those_of_a_ros_message():
     back = ours.JointState.deserialize(expected)
     assert back.name == names
     np.testing.assert_array_equal(back.effort, rows[2])
+
+
+def test_messages_that_a_real_ros_2_recorded_go_through_unchanged(real_data):
+    pytest.importorskip("cyclonedds")
+    path = real_data / "rosbags" / "ur10_exciting_trajectory" / "ur10_exciting_trajectory.db3"
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as bag:
+        raw = [data for (data,) in bag.execute("select data from messages")]
+    assert len(raw) == 3441
+    kind = messages().JointState
+    assert all(kind.deserialize(data).serialize(use_version_2=False) == data for data in raw)
 
 
 def test_topic_and_type_have_the_names_that_ros_gives_them(network):
