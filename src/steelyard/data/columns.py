@@ -164,11 +164,20 @@ def _keyed(titles: Sequence[Title | None], names: Sequence[str], by: str) -> dic
     return found
 
 
+def _shared_path(names: Sequence[str]) -> int:
+    """How much all names have in common up to a point or a stroke: the structure that they are fields of."""
+    first, last = min(names, default=""), max(names, default="")  # the farthest apart in the alphabet
+    same = next((k for k, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), 0)
+    common = first[:same]
+    return max(common.rfind("."), common.rfind("/")) + 1
+
+
 def by_name(names: Sequence[str], known_joints: Sequence[str] = ()) -> Columns:
     """The columns of a table with a header."""
     more, flat = _channels_of_ours(names)
     ours = {place for places in more.values() for place in places}
-    titles = [None if k in ours else title_of(name, known_joints) for k, name in enumerate(names)]
+    shared = _shared_path(names)
+    titles = [None if k in ours else title_of(name[shared:], known_joints) for k, name in enumerate(names)]
     times = [k for k, title in enumerate(titles) if title is not None and title.quantity == "time" and not title.label]
     if len(times) > 1:
         listed = ", ".join(f"'{names[k][:40]}'" for k in times)
