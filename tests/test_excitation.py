@@ -13,8 +13,9 @@ import steelyard as sy
 from steelyard.dynamics import base_parameters
 from steelyard.excitation.constraints import KeepWithin, Motion, NoCollision, joint_constraints, worst_violations
 from steelyard.excitation.criteria import CRITERIA
-from steelyard.excitation.design import design_excitation, lead_in_and_out, requirements
+from steelyard.excitation.design import design_excitation, requirements
 from steelyard.excitation.exchange import read_trajectory
+from steelyard.excitation.leads import lead_in_and_out
 from steelyard.excitation.problem import DesignProblem
 from steelyard.excitation.trajectory import Fourier
 
@@ -142,6 +143,9 @@ def test_a_start_pose_is_met_and_leads_come_from_the_pose_within_limits():
     t = np.linspace(0, whole.duration, 20_001)
     bounded, constraints, _ = requirements(robot, clearance=None)
     assert max(v.amount for v in worst_violations(constraints, Motion(bounded, *whole.sample(t)), t)) <= 0
+    # Repetitions lie between the same leads, and are not looked at again.
+    often = lead_in_and_out(robot, elsewhere.trajectory, robot.home, clearance=None, periods=1000)
+    assert often.duration == pytest.approx(whole.duration + 999 * elsewhere.trajectory.duration)
 
 
 def test_a_choice_of_parameters_is_made_more_visible_than_by_a_design_for_all():

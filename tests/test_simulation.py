@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import mujoco
@@ -16,12 +17,14 @@ from steelyard.dynamics.kernels.single import workspace
 from steelyard.excitation.exchange import write_trajectory
 from steelyard.excitation.splines import PointToPoint
 from steelyard.excitation.trajectory import Fourier
-from steelyard.physics.friction import Coulomb, LuGre, NoFriction, Stribeck, friction_named
-from steelyard.physics.transmission import FlexibleJoint, modes
+from steelyard.physics.conditions import LoadDependent, Temperature
+from steelyard.physics.friction import Coulomb, CoulombViscous, LuGre, NoFriction, Stribeck, friction_named
+from steelyard.physics.transmission import FlexibleJoint, harmonic_drive, modes
 from steelyard.robot.joint_frames import joint_frames
+from steelyard.robot.payload import with_payload
 from steelyard.robot.states import random_states
 from steelyard.simulation.cautions import SaturationWarning, StepWarning
-from steelyard.simulation.closed_loop import simulate
+from steelyard.simulation.closed_loop import record, simulate
 from steelyard.simulation.controllers import Controller, computed_torque, pid_for
 from steelyard.simulation.kernels.loop import slope
 from steelyard.simulation.loop import ClosedLoop, SimulationError
@@ -231,6 +234,103 @@ def test_flexible_joint_of_exercise_7_5_swings_at_its_modes():
     assert abs(w[high][spectrum[high].argmax()] - fast) < 0.01 * fast
 
 
+def test_hysteresis_in_the_closed_loop_keeps_its_width_and_heats():
+    """Driven slowly, the joint's torque over its twist is a loop of height 2 max|z| that is gone through one way."""
+    robot = pendulum(mass=1.0, length=10 / 9.81)
+    half = 2.0
+    memory = replace(harmonic_drive(500.0, 2 * half, 1.0), stiffness=0.0)
+    springs = FlexibleJoint(0.1, 500.0, 0.5, hysteresis=memory)
+    path = Fourier(8.0, [0.0], [[0.8, -0.8]], [[0.0, 0.0]], periods=2)
+    quiet = {"friction": NoFriction(), "flexible": springs, "sensors": Sensors(velocity="measured"), "cartesian": False}
+    done = simulate(robot, path, step=2e-4, **quiet)
+    late = done.t > 8.0
+    q, theta, qdd = (done.more[name][late, 0] for name in ("q_true", "theta", "qdd_true"))
+    twist = theta - q
+    # What the link gets is what moves it: the spring, its damper, and z.
+    torque = 10 * np.sin(q) + sy.mass_matrix(robot, [0.0])[0, 0] * qdd
+    z = torque - 500.0 * twist - 0.5 * (done.more["theta_rate"] - done.more["qd_true"])[late, 0]
+    assert np.abs(z).max() < half * (1 + 1e-6)
+    assert np.abs(z).max() > 0.9 * half
+    assert np.trapezoid(z, twist) > 0.0
+    short = Fourier(0.5, [0.0], [[0.8, -0.8]], [[0.0, 0.0]])
+    judge = simulate(robot, short, integrator="rk45", **quiet)
+    mine = simulate(robot, short, step=1e-4, **quiet)
+    # The hysteresis has corners, at which RK4 is of order one in the step of 0.1 ms.
+    assert np.abs(judge.more["theta"] - mine.more["theta"]).max() < 1e-5
+
+
+def test_backlash_in_the_closed_loop_lets_the_link_lag_by_the_gap():
+    robot, gap = pendulum(mass=1.0, length=10 / 9.81), 0.02
+    path = Fourier(8.0, [0.0], [[0.8, -0.8]], [[0.0, 0.0]])
+    quiet = {"friction": NoFriction(), "sensors": Sensors(velocity="measured"), "cartesian": False, "step": 1e-4}
+    worn = simulate(robot, path, flexible=FlexibleJoint(0.1, 5000.0, 20.0, gap), **quiet)
+    twist = (worn.more["theta"] - worn.more["q_true"])[:, 0]
+    rate = (worn.more["theta_rate"] - worn.more["qd_true"])[:, 0]
+    J = sy.mass_matrix(robot, [0.0])[0, 0]
+    torque = 10 * np.sin(worn.more["q_true"][:, 0]) + J * worn.more["qdd_true"][:, 0]
+    # Teeth that push: half the gap, the spring's share and the damper's.
+    pushing = np.abs(torque) > 1e-6
+    np.testing.assert_allclose(
+        twist[pushing], (np.sign(torque) * gap / 2 + (torque - 20 * rate) / 5000)[pushing], atol=1e-9
+    )
+    assert 0 < (np.abs(twist) < 0.5 * gap).mean() < 0.5
+    assert np.abs(torque[np.abs(twist) < 0.5 * gap]).max() < 1e-9
+    with pytest.raises(sy.SteelyardError, match="hysteresis and a gap are given"):
+        FlexibleJoint(0.1, 5000.0, 0.0, gap, harmonic_drive(1.0, 1.0))
+
+
+def test_friction_in_the_loop_depends_on_temperature_and_load():
+    robot = sy.load_robot("two_link")
+    law = LoadDependent(Temperature(CoulombViscous(1.0, 0.5), -0.01), 0.05)
+    done = simulate(robot, swing(robot), friction=law, temperature=lambda t: 20 + 2 * t, step=1e-4, cartesian=False)
+    expected = law.torque(done.more["qd_true"], load=done.more["tau_commanded"], temperature=20 + 2 * done.t[:, None])
+    np.testing.assert_allclose(done.more["tau_friction"], expected, atol=1e-12)
+
+
+def test_a_payload_hangs_on_its_body_as_a_welded_body_would(rng):
+    robot = sy.load_robot("panda")
+    moments = [0.01, 0.02, 0.025]
+    loaded = with_payload(robot, "hand", 2.0, (0.01, -0.02, 0.1), np.diag(moments))
+    spec = robot.source.spec.copy()
+    torques = []
+    q, qd, qdd = random_states(robot, rng, 1)
+    for carries in (False, True):
+        if carries:
+            load = spec.body("hand").add_body(name="load", pos=[0.01, -0.02, 0.1], mass=2.0, inertia=moments)
+            load.ipos, load.explicitinertial = [0.0, 0.0, 0.0], True
+        model = spec.compile()
+        model.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        data = mujoco.MjData(model)
+        data.qpos[:7], data.qvel[:7], data.qacc[:7] = q[0], qd[0], qdd[0]
+        mujoco.mj_inverse(model, data)
+        torques.append(data.qfrc_inverse[:7].copy())
+    added = sy.inverse_dynamics(loaded, q, qd, qdd) - sy.inverse_dynamics(robot, q, qd, qdd)
+    np.testing.assert_allclose(added[0], torques[1] - torques[0], atol=1e-9)
+    for wrong, sentence in (
+        (("hand", 0.0), "must be above zero"),
+        (("claw", 1.0), "no identified body 'claw'"),
+        (("hand", 1.0, (0, 0, 0), np.diag([1.0, 0.1, 0.1])), "no body has the payload's inertia"),
+    ):
+        with pytest.raises(sy.SteelyardError, match=sentence):
+            with_payload(robot, *wrong)
+
+
+def test_threads_share_a_prepared_loop():
+    robot = sy.load_robot("two_link")
+    loop = ClosedLoop(robot, reference_of(swing(robot, period=2.0)), pid_for(robot))
+    sensors = Sensors(position_noise=1e-4, torque_noise=0.1)
+
+    def one(seed):
+        return record(loop, sensors, np.random.default_rng(seed), cartesian=False)
+
+    alone = [one(seed) for seed in range(6)]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(one, range(6)))
+    for a, b in zip(alone, together, strict=True):
+        assert np.array_equal(a.tau, b.tau)
+        assert np.array_equal(a.q, b.q)
+
+
 def test_stiff_springs_move_like_a_rigid_joint():
     robot = pendulum(armature=0.1)
     path = Fourier(4.0, [0.0], [[0.5, -0.5]], [[0.0, 0.0]])
@@ -291,6 +391,20 @@ def test_encoders_step_samples_drop_out_and_torque_spikes():
     assert np.allclose(done.q, np.round(done.q / 1e-3) * 1e-3, atol=1e-12)
     spikes = np.abs(done.tau - done.more["tau_commanded"]) > 2.0
     assert abs(spikes.mean() - 0.05) < 0.01
+
+
+def test_positions_drift_and_spike_and_torque_samples_drop_out():
+    robot = sy.load_robot("two_link")
+    soft = pid_for(robot, 1.0)
+    sensors = Sensors(
+        position_bias=0.01, position_drift=1e-3, position_outliers=0.05, position_outlier_size=0.02,
+        torque_dropouts=0.2, velocity="measured",
+    )  # fmt: skip
+    done = simulate(robot, swing(robot), controller=soft, sensors=sensors, cartesian=False)
+    error = done.q - done.more["q_true"] - 0.01 - 1e-3 * done.t[:, None]
+    assert abs((np.abs(error) > 0.01).mean() - 0.05) < 0.01
+    assert np.allclose(np.abs(error)[np.abs(error) > 0.01], 0.02)
+    assert abs((np.diff(done.tau, axis=0) == 0).mean() - 0.2) < 0.03
 
 
 def test_flexible_joints_are_seen_from_the_motor_from_the_first_tick_on():
@@ -376,6 +490,9 @@ def test_a_step_too_large_for_the_friction_is_warned_of():
 def test_everything_that_the_protocol_lists_is_recorded(tmp_path):
     robot = sy.load_robot("two_link")
     done = simulate(robot, swing(robot), friction=friction_named("stribeck", 10.0), step=1e-4, seed_note=7)
+    assert np.allclose(done.more["qdd_m"][1:-1], (done.qd[2:] - done.qd[:-2]) / (2 * done.t[1]))
+    assert done.about["model_sha256"] != done.about["trajectory_sha256"]
+    assert {"version", "nominal_robot", "temperature", "saturated_share"} <= set(done.about)
     names = {"q_d", "qd_d", "qdd_d", "q_true", "qd_true", "qdd_true", "tau_commanded", "tau_friction"}
     assert names | {"X", "X_d", "X_m", "Xd", "Xd_d", "Xd_m"} <= set(done.more)
     assert done.about["seed"] == 7
@@ -424,7 +541,21 @@ def test_simulate_on_the_command_line_writes_a_recording(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "largest tracking error" in done.stdout
     assert len(read_npz(tmp_path / "run.npz")) == 2001
-    for extra, sentence in ((["--friction", "glue"], "no friction law 'glue'"), (["--noise", "x"], "--noise takes")):
+    rich = ["--payload", "link2=1.5,0,0,0.1", "--temperature", "35", "--temperature-coefficient", "-0.01", "--drift"]
+    rich += ["1e-4", "--dropouts", "0.01", "--load-coefficient", "0.01", "--step", "1e-4"]
+    done = subprocess.run([*command, *rich], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    loaded = read_npz(tmp_path / "run.npz")
+    assert loaded.about["parameters"]["link2.m"] == pytest.approx(robot.parameters[robot.layout.index("link2.m")] + 1.5)
+    assert loaded.about["nominal_sha256"] != loaded.about["model_sha256"]
+    for extra, sentence in (
+        (["--friction", "glue"], "no friction law 'glue'"),
+        (["--noise", "x"], "--noise takes"),
+        (["--payload", "link2"], "--payload takes"),
+        (["--hysteresis", "1"], "give their --stiffness too"),
+        (["--stiffness", "1e4"], "the armature of"),
+        (["--temperature", "30"], "--temperature-coefficient"),
+    ):
         done = subprocess.run([*command, *extra], capture_output=True, text=True, timeout=120)
         assert done.returncode == 2
         assert sentence in done.stderr

@@ -17,8 +17,9 @@ from ..dynamics import inverse_dynamics
 from ..errors import DataError, OptionError
 from ..excitation.composition import repeat
 from ..excitation.constraints import KeepWithin
-from ..excitation.design import Excitation, Progress, design_excitation, lead_in_and_out
+from ..excitation.design import Excitation, Progress, design_excitation
 from ..excitation.exchange import SUFFIXES, read_trajectory, samples_of, write_trajectory
+from ..excitation.leads import lead_in_and_out
 from ..report.excitation import write_excitation_plot
 from ..robot.robot import Robot
 from .options import AsJson, Bodies, Friction, Gravity, Lock, Model, Mounting, names, numbers, robot_from
@@ -147,7 +148,8 @@ def excite(
     seed: Annotated[int, typer.Option(help="Seed of the starts.", min=0)] = 0,
     margin: Annotated[float, typer.Option(help="Share of every limit that is left free.")] = 0.05,
     keep: Annotated[
-        list[str] | None, typer.Option(metavar="BODY:z>0.3", help="Keep a body's origin on one side of a plane.")
+        list[str] | None,
+        typer.Option(metavar="BODY:z>0.3", help="Keep a body on one side of a plane, in axes of the base."),
     ] = None,
     clearance: Annotated[float, typer.Option(help="Distance between geoms that could collide, m.", min=0.0)] = 0.01,
     collisions: Annotated[bool, typer.Option(help="Look for collisions.")] = True,
@@ -174,7 +176,8 @@ def excite(
 ) -> None:
     """Design a trajectory that makes every parameter visible, within the robot's limits.
 
-    Ctrl-C ends the search and keeps the best so far.
+    Ctrl-C ends the search and keeps the best so far. Boxes (--keep), floors and walls are in the axes of the base: with
+    --mounting they tilt with it.
 
     Example: `steelyard excite panda --period 10 --harmonics 5 --criterion logdet --output traj.csv`
     """
@@ -204,10 +207,11 @@ def excite(
             workers=workers,
             progress=progress,
         )
-    trajectory = repeat(excitation.trajectory, periods)
-    if lead_in is not None:
+    if lead_in is None:
+        trajectory = repeat(excitation.trajectory, periods)
+    else:
         pose = robot.home if lead_in == "home" else numbers(lead_in, robot.n, "--lead-in")
-        trajectory = lead_in_and_out(robot, trajectory, pose, margin, boxes, distance)
+        trajectory = lead_in_and_out(robot, excitation.trajectory, pose, margin, boxes, distance, periods)
     samples = samples_of(trajectory, rate)
     tau = inverse_dynamics(robot, samples.q, *samples.sample(samples.t)[1:])
     written = [str(write_trajectory(output, trajectory, rate_hz=rate, tau=tau))]

@@ -14,7 +14,6 @@ from ..compiled import one_blas_thread
 from ..dynamics import base_parameters, regressor
 from ..errors import DataError, OptionError
 from ..robot.robot import Robot
-from .composition import with_leads
 from .constraints import (
     Constraint,
     KeepWithin,
@@ -27,7 +26,7 @@ from .constraints import (
 )
 from .criteria import CRITERIA, SHARPEST, Criterion, criterion_named
 from .problem import DesignProblem
-from .trajectory import Fourier, Trajectory, fourier_basis
+from .trajectory import Fourier, fourier_basis
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float, float], None]
@@ -363,28 +362,6 @@ def requirements(
         collisions, touching = collisions_of(bounded, clearance)
         constraints, notes = constraints + collisions, notes + touching
     return bounded, constraints, notes
-
-
-def lead_in_and_out(
-    robot: Robot,
-    trajectory: Trajectory,
-    pose: ArrayLike,
-    margin: float = 0.05,
-    keep: Sequence[KeepWithin] = (),
-    clearance: float | None = 0.01,
-) -> Trajectory:
-    """The trajectory with a quintic from a pose before it and back to the pose after it, at half speed.
-
-    The leads keep what the trajectory keeps, or the error says what they break.
-    """
-    bounded, constraints, _ = requirements(robot, margin, keep, clearance)
-    limits = bounded.limits
-    whole = with_leads(trajectory, pose, 0.5 * limits.velocity, 0.5 * limits.acceleration)
-    t = np.linspace(0.0, whole.duration, max(200, int(200 * whole.duration)))
-    worst = max(worst_violations(constraints, Motion(bounded, *whole.sample(t)), t), key=lambda one: one.amount)
-    if worst.amount > 0:
-        raise OptionError(f"the way from the pose to the trajectory breaks a limit: {worst}; choose another pose")
-    return whole
 
 
 def design_excitation(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,15 +88,26 @@ def _about(loop: ClosedLoop, sensors: Sensors, saturated: NDArray[np.int64], see
     }
 
 
-def _recording(
+def record(
     loop: ClosedLoop,
-    kept: dict[str, Array],
-    sensors: Sensors,
-    rng: np.random.Generator,
-    cartesian: bool,
-    saturated: NDArray[np.int64],
-    seed: int | None,
+    sensors: Sensors | None = None,
+    rng: np.random.Generator | None = None,
+    *,
+    cartesian: bool = True,
+    seed_note: int | None = None,
 ) -> Recording:
+    """Run a prepared loop once and say what the sensors said; `simulate` prepares and does this.
+
+    Studies that differ in noise alone prepare once; threads may share the loop, each with a generator of its own. The
+    delay and the kind of velocity are the loop's, whatever these sensors have.
+    """
+    n = loop.robot.n
+    sensors = replace(Sensors() if sensors is None else sensors, velocity=loop.velocity, delay_ticks=loop.delay_ticks)
+    loop_rng, torque_rng = (np.random.default_rng(0) if rng is None else rng).spawn(2)
+    out = np.empty((len(KEPT), loop.samples, n))
+    saturated = loop.execute(out, None, sensors.in_the_loop(loop.ticks, n, loop.dt, loop_rng))
+    kept = dict(zip(KEPT, out, strict=True))
+    warn_of_saturation(loop, saturated, kept["tau"])
     wanted = loop.reference[:, :: loop.ticks_a_sample]
     true, seen = (kept["q"], kept["qd"]), (kept["q_seen"], kept["qd_seen"])
     more = {
@@ -104,15 +115,15 @@ def _recording(
         "q_true": kept["q"], "qd_true": kept["qd"], "qdd_true": kept["qdd"],
         "tau_commanded": kept["tau"], "tau_friction": kept["friction"],
     }  # fmt: skip
-    if len(loop.t) > 1:
+    if loop.samples > 1:
         # Central differences of the measured velocity: the noise of an acceleration that nobody measured.
         more["qdd_m"] = np.gradient(seen[1], loop.t[1], axis=0)
     if loop.flexible is not None:
         more |= {"theta": kept["theta"], "theta_rate": kept["theta_rate"]}
     if cartesian:
         more |= _cartesian(loop.robot, (wanted[0], wanted[1]), true, seen)
-    tau = sensors.of_torque(loop.t, kept["tau"], rng)
-    about = _about(loop, sensors, saturated, seed)
+    tau = sensors.of_torque(loop.t, kept["tau"], torque_rng)
+    about = _about(loop, sensors, saturated, seed_note)
     return Recording(loop.t, seen[0], tau, seen[1], None, loop.robot.dof_names, more, about)
 
 
@@ -142,7 +153,6 @@ def simulate(
     itself). `step` (s) is the longest integration step inside a control tick. `rng` draws all noise.
     """
     sensors = Sensors() if sensors is None else sensors
-    rng = np.random.default_rng(0) if rng is None else rng
     if robot.nq == robot.n != trajectory.n:
         raise OptionError(f"the trajectory has {trajectory.n} joints, {robot.name} has {robot.n}")
     reference = reference_of(trajectory, control_hz)
@@ -155,9 +165,4 @@ def simulate(
         sensors.velocity, sensors.delay_ticks, temperature(t) if callable(temperature) else temperature,
     )  # fmt: skip
     warn_of_large_steps(loop)
-    loop_rng, torque_rng = rng.spawn(2)
-    out = np.empty((len(KEPT), loop.samples, robot.n))
-    saturated = loop.execute(out, None, sensors.in_the_loop(loop.ticks, robot.n, loop.dt, loop_rng))
-    kept = dict(zip(KEPT, out, strict=True))
-    warn_of_saturation(loop, saturated, kept["tau"])
-    return _recording(loop, kept, sensors, torque_rng, cartesian, saturated, seed_note)
+    return record(loop, sensors, rng, cartesian=cartesian, seed_note=seed_note)

@@ -60,8 +60,14 @@ def _whole(control_hz: float, sample_hz: float) -> int:
     return ratio
 
 
-def _own_friction(joints: Array) -> tuple[int, Array]:
-    """The model's damping, dry friction and offset as the table that kernels read, whatever their signs."""
+def own_friction(robot: Robot) -> CoulombViscous:
+    """The robot's own damping, dry friction and offset as a law."""
+    joints = robot.joint_parameters
+    return CoulombViscous(joints[:, _COULOMB], joints[:, _DAMPING], joints[:, _OFFSET])
+
+
+def _own_table(joints: Array) -> tuple[int, Array]:
+    """The same as the table that kernels read, whatever the signs that an estimator tries."""
     table = np.zeros((len(joints), COLUMNS))
     table[:, DAMPING], table[:, DRY], table[:, OFFSET] = joints[:, _DAMPING], joints[:, _COULOMB], joints[:, _OFFSET]
     return STATIC, table
@@ -132,10 +138,7 @@ class ClosedLoop:
     @property
     def law(self) -> FrictionLaw:
         """The friction that acts with the robot's own parameters."""
-        if self.friction is not None:
-            return self.friction
-        joints = self.robot.joint_parameters
-        return CoulombViscous(joints[:, _COULOMB], joints[:, _DAMPING], joints[:, _OFFSET])
+        return own_friction(self.robot) if self.friction is None else self.friction
 
     @property
     def ticks(self) -> int:
@@ -227,7 +230,7 @@ class ClosedLoop:
         fixed, frames = self._fixed, self._frames
         tree = (frames.parents, frames.rotary, frames.frames, frames.inertias(bodies), self.robot.gravity)
         rotors = np.zeros(n) if self.flexible is not None else np.ascontiguousarray(joints[:, _ARMATURE])
-        law = _own_friction(joints) if fixed["law"] is None else fixed["law"]
+        law = _own_table(joints) if fixed["law"] is None else fixed["law"]
         noise = undisturbed(n) if disturbance is None else disturbance
         differenced = self.velocity == "differentiated"
         code = INTEGRATORS.get(self.integrator, RK4)
