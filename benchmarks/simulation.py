@@ -64,46 +64,49 @@ def answer(loop, seed):
 
 
 def answers(loop, seeds):
-    """A worker's share: the loop is prepared once and sent once."""
-    return [answer(loop, seed) for seed in seeds]
+    """A worker's share, and the processor time it took: the loop is prepared once and sent once."""
+    began = time.process_time()
+    return [answer(loop, seed) for seed in seeds], time.process_time() - began
 
 
-def spin(_):
-    """Work that shares nothing, to see how many processors there are at this moment."""
-    total = 0
-    for k in range(4_000_000):
-        total += k
-    return total
+def in_processes(loop, workers, pool):
+    """Wall and processor time of all runs."""
+    began = time.perf_counter()
+    done = pool(joblib.delayed(answers)(loop, range(RUNS)[first::workers]) for first in range(workers))
+    return time.perf_counter() - began, sum(used for _, used in done)
+
+
+def in_threads(loop, workers, pool):
+    began, used = time.perf_counter(), time.process_time()
+    list(pool.map(lambda seed: answer(loop, seed), range(RUNS)))
+    return time.perf_counter() - began, time.process_time() - used
+
+
+def several_runs(loop, listing):
+    """Best times of all runs in one worker and in two, turn and turn about.
+
+    Processor time tells what two workers cost each other (memory, locks) even where others use the machine.
+    """
+    best = {}
+    for _ in range(ROUNDS):
+        for workers in (1, 2):
+            with joblib.Parallel(workers, inner_max_num_threads=1, backend="loky") as processes:
+                processes([joblib.delayed(answers)(loop, [0]) for _ in range(workers)])  # starts and loads
+                with ThreadPoolExecutor(workers) as threads:
+                    for name, job, pool in (("processes", in_processes, processes), ("threads", in_threads, threads)):
+                        times = job(loop, workers, pool)
+                        best[name, workers] = np.minimum(best.get((name, workers), np.inf), times)
+    for name in ("processes", "threads"):
+        for row, what in enumerate(("wall", "processor")):
+            one, two = best[name, 1][row], best[name, 2][row]
+            label = f"{RUNS} runs, {what} time: two {name} against one"
+            listing.add_row(label, f"{two:.2f}", f"{one:.2f}", f"{one / two:.2f}")
 
 
 def seconds_of(call):
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
-
-
-def two_against_one(loop):
-    """Best times of 100 runs in one and two workers, turn and turn about, and of work that shares nothing."""
-    seeds = range(RUNS)
-    best = dict.fromkeys(("processes", "threads", "kernel in threads", "machine"), (np.inf, np.inf))
-    pools = {w: joblib.Parallel(w, inner_max_num_threads=1, backend="loky") for w in (1, 2)}
-    parts = {1: [seeds], 2: [seeds[::2], seeds[1::2]]}
-    for round_ in range(ROUNDS + 1):
-        times = {name: [] for name in best}
-        for workers in (1, 2):
-            with pools[workers] as pool, ThreadPoolExecutor(workers) as threads:
-                pool([joblib.delayed(answers)(loop, part[:1]) for part in parts[workers]])  # starts processes
-                jobs = {
-                    "processes": lambda: pool(joblib.delayed(answers)(loop, part) for part in parts[workers]),
-                    "threads": lambda: list(threads.map(lambda seed: answer(loop, seed), seeds)),
-                    "kernel in threads": lambda: list(threads.map(lambda _: loop.run(), seeds)),
-                    "machine": lambda: pool(joblib.delayed(spin)(k) for k in range(4)),
-                }
-                for name, job in jobs.items():
-                    times[name].append(seconds_of(job))
-        if round_:  # the first round warms up
-            best = {name: tuple(np.minimum(best[name], times[name])) for name in best}
-    return best
 
 
 def main():
@@ -133,10 +136,7 @@ def main():
         for name in list(jobs)[:3]:
             row = f"{best[name]:.3f}", f"{best['mujoco']:.3f}", f"{best['mujoco'] / best[name]:.1f}"
             listing.add_row(f"{name}, against Python over MuJoCo", *row)
-        for name, (one, two) in two_against_one(loop).items():
-            listing.add_row(
-                f"{RUNS} runs by two workers against one: {name}", f"{two:.2f}", f"{one:.2f}", f"{one / two:.2f}"
-            )
+        several_runs(loop, listing)
     Console(width=120).print(listing)
 
 
