@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from steelyard.cli.main import main
 from steelyard.data.recording import read_npz, save_recording
 from steelyard.dynamics import energy
 from steelyard.dynamics.kernels.single import workspace
@@ -541,21 +542,45 @@ def test_simulate_on_the_command_line_writes_a_recording(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "largest tracking error" in done.stdout
     assert len(read_npz(tmp_path / "run.npz")) == 2001
-    rich = ["--payload", "link2=1.5,0,0,0.1", "--temperature", "35", "--temperature-coefficient", "-0.01", "--drift"]
-    rich += ["1e-4", "--dropouts", "0.01", "--load-coefficient", "0.01", "--step", "1e-4"]
-    done = subprocess.run([*command, *rich], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    loaded = read_npz(tmp_path / "run.npz")
-    assert loaded.about["parameters"]["link2.m"] == pytest.approx(robot.parameters[robot.layout.index("link2.m")] + 1.5)
+
+
+def test_options_of_the_command_line_reach_the_simulation(tmp_path, monkeypatch, capsys):
+    robot = sy.load_robot("ur5e")
+    write_trajectory(tmp_path / "traj.csv", swing(robot, 0.1, period=1.0), rate_hz=100.0)
+
+    def run(options, model="ur5e"):
+        given = ["simulate", model, "--trajectory", str(tmp_path / "traj.csv"), "--output", str(tmp_path / "run.npz")]
+        monkeypatch.setattr(sys, "argv", ["steelyard", *given, *options.split()])
+        try:
+            main()
+        except SystemExit as stopped:
+            if stopped.code:
+                return capsys.readouterr().err
+        return read_npz(tmp_path / "run.npz")
+
+    body = robot.layout.bodies[-1]
+    options = f"--payload {body}=1.5,0,0,0.1 --temperature 35 --temperature-coefficient -0.01 --load-coefficient 0.01"
+    loaded = run(f"{options} --drift 1e-4 --dropouts 0.01 --step 5e-4")
+    theirs = robot.parameters[robot.layout.index(f"{body}.m")]
+    assert loaded.about["parameters"][f"{body}.m"] == pytest.approx(theirs + 1.5)
     assert loaded.about["nominal_sha256"] != loaded.about["model_sha256"]
+    assert loaded.about["friction"]["kind"] == "Temperature"
+    assert loaded.about["sensors"]["position_drift"] == [1e-4] * 6
+    springs = "--stiffness 1e4,1e4,1e4,500,500,50 --joint-damping 5,5,5,0.1,0.1,0.01"
+    soft = run(f"{springs} --hysteresis 2 --step 1e-4 --bandwidth 1")
+    assert soft.about["flexible"]["hysteresis"]["kind"] == "BoucWen"
+    worn = run(f"{springs} --backlash 1e-3 --step 1e-4 --bandwidth 1")
+    assert worn.about["flexible"]["gap"] == [1e-3] * 6
     for extra, sentence in (
-        (["--friction", "glue"], "no friction law 'glue'"),
-        (["--noise", "x"], "--noise takes"),
-        (["--payload", "link2"], "--payload takes"),
-        (["--hysteresis", "1"], "give their --stiffness too"),
-        (["--stiffness", "1e4"], "the armature of"),
-        (["--temperature", "30"], "--temperature-coefficient"),
+        ("--friction glue", "no friction law 'glue'"),
+        ("--noise x", "--noise takes"),
+        ("--payload 3", "--payload takes"),
+        ("--payload claw=3", "no identified body 'claw'"),
+        ("--hysteresis 1", "give their --stiffness too"),
+        ("--stiffness 1e4 --hysteresis 1 --backlash 1e-3", "give one of them"),
+        ("--stiffness 1e4 --joint-damping 5 --backlash 1e-3", "too large for the elasticity of wrist_3_joint"),
+        ("--temperature 30", "--temperature-coefficient"),
     ):
-        done = subprocess.run([*command, *extra], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 2
-        assert sentence in done.stderr
+        assert sentence in run(extra)
+    write_trajectory(tmp_path / "traj.csv", swing(sy.load_robot("two_link")), rate_hz=100.0)
+    assert "the armature of" in run("--stiffness 1e4", model="two_link")

@@ -20,7 +20,7 @@ from ..robot.robot import Robot
 from ..simulation.cautions import SaturationWarning, StepWarning
 from ..simulation.closed_loop import simulate
 from ..simulation.controllers import computed_torque, pid_for
-from ..simulation.loop import own_friction
+from ..simulation.loop import SimulationError, own_friction
 from ..simulation.reference import reference_of
 from ..simulation.sensors import Sensors
 from .options import AsJson, Bodies, Gravity, Lock, Model, Mounting, numbers, robot_from
@@ -85,6 +85,10 @@ def _springs(
         memory = replace(drive, stiffness=0.0)  # the spring that it stands beside is the joint's
     gap = _per_joint(backlash, robot, "--backlash")
     return FlexibleJoint(rotor, K, _per_joint(damping, robot, "--joint-damping"), gap, memory)
+
+
+def _told(caught: list[warnings.WarningMessage]) -> list[str]:
+    return [str(one.message) for one in caught if issubclass(one.category, StepWarning | SaturationWarning)]
 
 
 def _tell(summary: dict[str, Any], as_json: bool) -> None:
@@ -197,30 +201,34 @@ def simulate_command(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StepWarning)
         warnings.simplefilter("always", SaturationWarning)
-        recording = simulate(
-            robot,
-            path,
-            controller=chosen,
-            friction=_friction(friction, robot, temperature_coefficient, load_coefficient),
-            flexible=_springs(robot, stiffness, joint_damping, hysteresis, backlash),
-            sensors=sensors,
-            rng=np.random.default_rng(seed),
-            nominal=nominal,
-            control_hz=rate,
-            sample_hz=sampling,
-            step=step,
-            integrator=integrator,
-            temperature=temperature,
-            seed_note=seed,
-        )
+        try:
+            recording = simulate(
+                robot,
+                path,
+                controller=chosen,
+                friction=_friction(friction, robot, temperature_coefficient, load_coefficient),
+                flexible=_springs(robot, stiffness, joint_damping, hysteresis, backlash),
+                sensors=sensors,
+                rng=np.random.default_rng(seed),
+                nominal=nominal,
+                control_hz=rate,
+                sample_hz=sampling,
+                step=step,
+                integrator=integrator,
+                temperature=temperature,
+                seed_note=seed,
+            )
+        except SimulationError as error:
+            # What was warned of before is likely the reason.
+            raise SimulationError("; ".join([str(error), *_told(caught)])) from None
     save_recording(recording, output)
-    error = np.abs(recording.more["q_true"] - recording.more["q_d"]).max(axis=0)
+    off = np.abs(recording.more["q_true"] - recording.more["q_d"]).max(axis=0)
     summary = {
         "robot": robot.name,
         "samples": len(recording),
         "seconds": recording.duration,
-        "largest_tracking_error": dict(zip(robot.dof_names, error.tolist(), strict=True)),
-        "warnings": [str(w.message) for w in caught if issubclass(w.category, StepWarning | SaturationWarning)],
+        "largest_tracking_error": dict(zip(robot.dof_names, off.tolist(), strict=True)),
+        "warnings": _told(caught),
         "trajectory_sha256": recording.about["trajectory_sha256"],
         "written": str(output),
     }
