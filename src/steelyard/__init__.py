@@ -9,6 +9,7 @@ base = sy.base_parameters(robot)
 
 from .data.load import load_recording, open_recording
 from .data.preprocess import preprocess
+from .data.quality import inspect_recording
 from .data.recording import Recording, save_recording
 from .dynamics import (
     base_parameters,
@@ -53,6 +54,7 @@ __all__ = [
     "export_model",
     "forward_dynamics",
     "gravity",
+    "inspect_recording",
     "inverse_dynamics",
     "jacobian",
     "jacobian_rate",
