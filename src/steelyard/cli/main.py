@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import convert, excite, gear, models, record, rig, simulate
+from . import convert, excite, gear, inspect, models, record, rig, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -22,6 +22,7 @@ gear.register(app)
 rig.register(app)
 record.register(app)
 convert.register(app)
+inspect.register(app)
 
 
 def _version(asked: bool) -> None:

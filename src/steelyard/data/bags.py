@@ -100,6 +100,12 @@ def _parts(path: Path, log: Log) -> tuple[tuple[Path, ...], dict[tuple[str, str]
                 raise
             log.note(f"the bag's metadata.yaml is no use ({error}); its storage files were read without it")
             continue
+        if (
+            k == 0
+            and parts[0].suffix.lower() in (".db3", ".mcap")
+            and not (parts[0].parent / "metadata.yaml").is_file()
+        ):
+            log.note("the bag has no metadata.yaml; its storage file was read without it")
         return parts, counts
     raise DataError("no bag in this folder")
 

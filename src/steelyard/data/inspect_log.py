@@ -44,7 +44,7 @@ def clock(recording: Recording) -> list[Finding]:
                 "jitter",
                 f"stamps jitter: steps from {1e3 * inside.min():.3g} to {1e3 * inside.max():.3g} ms, "
                 f"usually {1e3 * usual:.4g} ms",
-                "preprocessing puts all channels on an even grid; use measured velocities if they are good",
+                "preprocessing puts all channels on an even grid",
                 number=float(np.ptp(inside)),
             )
         )

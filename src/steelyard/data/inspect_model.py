@@ -31,6 +31,7 @@ USUAL_SCALE = (0.4, 2.5)
 # The model must explain this share of a joint's torque before its scale means anything.
 EXPLAINS = 0.5
 SURE = 0.8  # ... and this before a sign is beyond doubt
+MISFIT = 0.3  # share of a joint's torque that a model may leave
 TILT_DEGREES = 5.0
 LATE_SECONDS = 2e-3
 
@@ -147,16 +148,19 @@ def delay(data: Thinned) -> tuple[list[Finding], dict[str, float | None]]:
     return found, {"torque_delay_s": late, "torque_delay_deviation_s": deviation}
 
 
-def noise(data: Thinned) -> dict[str, list[float]]:
+def misfit(data: Thinned) -> tuple[list[Finding], dict[str, list[float]]]:
     """What the best rigid model with this structure leaves of each joint's torque."""
     _, left, _ = _solve(data.Y, data.tau, data.use)
     count = np.maximum(data.use.sum(axis=0), 1)
     size = np.sqrt((data.tau**2 * data.use).sum(axis=0) / count)
     rms = np.sqrt((left**2).sum(axis=0) / count)
-    return {
-        "torque_residual": rms.tolist(),
-        "torque_residual_share": (rms / np.where(size > 0, size, 1.0)).tolist(),
-    }
+    share = rms / np.where(size > 0, size, 1.0)
+    found = []
+    for j in np.flatnonzero(share > MISFIT):
+        text = f"the best rigid model with dry friction leaves {100 * share[j]:.2g} % of the torque"
+        remedy = "noise, another kind of friction, coupled motors, or a column that belongs to another joint"
+        found.append(Finding("warning", "misfit", text, remedy, data.robot.dof_names[j], number=float(share[j])))
+    return found, {"torque_residual": rms.tolist(), "torque_residual_share": share.tolist()}
 
 
 def torque_scale(data: Thinned) -> tuple[list[Finding], dict[str, list[float | None]]]:
@@ -199,7 +203,8 @@ def _said_of_scales(joints: tuple[str, ...], scales: list[float | None], explain
             found.append(Finding("error" if share > SURE else "warning", "sign", text, remedy, joint, number=scale))
         elif scale in odd:
             text = f"torque is {scale:.3g} times the model's: no joint torque in N·m, a payload, or another robot"
-            remedy = f"if it is a motor's, its gear ratio is near {1 / scale:.3g}; if a current, {1 / scale:.3g} N·m/A"
+            motor = f"if it is a motor's, its gear ratio is near {1 / scale:.3g}; " if scale < 1 else ""
+            remedy = f"{motor}if it is a current, a unit of it is near {1 / scale:.3g} N·m"
             found.append(Finding(severity, "scale", text, remedy, joint, number=scale))
     middle = float(np.median(known)) if known else 1.0
     if not found and not 0.7 < middle < 1.4:

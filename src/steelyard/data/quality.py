@@ -15,7 +15,7 @@ from .preprocess import TIMES_THE_MOTION, preprocess
 from .recording import Recording
 from .resample import Repair, Resample
 from .spectrum import MIN_ROWS, power_spectrum
-from .steps import even_rate, in_use, with_use
+from .steps import even_rate
 
 # The model's part looks at the liveliest stretch of a long recording.
 MOST_ROWS = 200_000
@@ -42,16 +42,12 @@ def _against_model(recording: Recording, robot: Robot) -> tuple[list[Finding], d
         return [Finding("error", "model", text, remedy)], {}
     found = log.limits(recording, robot)
     part = _liveliest(recording, MOST_ROWS)
-    prepared = preprocess(part, None, robot)
-    # Dry friction of a robot that stands still can be anything.
-    moves = ~log.still_rows(prepared)[:, None]
-    moving_rows = with_use(prepared, in_use(prepared) & moves)
-    data = model.thinned(moving_rows, robot)
+    data = model.thinned(preprocess(part, None, robot), robot)
     if data is None:
         text = f"too few independent rows to hold torques against {robot.name}"
         return [*found, Finding("warning", "short", text, "record for longer")], {}
-    measures: dict[str, Any] = {"independent_rows": len(data.t), **model.noise(data)}
-    for check in (model.torque_scale, model.mounting, model.delay, model.excitation):
+    measures: dict[str, Any] = {"independent_rows": len(data.t)}
+    for check in (model.torque_scale, model.misfit, model.mounting, model.delay, model.excitation):
         findings, numbers = check(data)
         found += findings
         measures |= numbers
@@ -69,9 +65,11 @@ def _spectra(recording: Recording) -> dict[str, Any]:
     measures: dict[str, Any] = {"motion_hz": motion, "position_noise": noise}
     fastest = max((hz for hz in motion if hz is not None), default=0.0)
     if len(recording) >= MIN_ROWS and 0 < TIMES_THE_MOTION * fastest < 0.4 * rate:
-        # What torque has above ten times the motion is noise; as if it were white.
+        # What torque has above ten times the motion is noise, but for corners of friction, which the median passes
+        # over; it is ln 2 times the mean of a periodogram of noise.
         f, P = power_spectrum(recording.tau, rate)
-        measures["torque_noise"] = np.sqrt(P[f > TIMES_THE_MOTION * fastest].mean(axis=0) * rate / 2).tolist()
+        level = np.median(P[f > TIMES_THE_MOTION * fastest], axis=0) / np.log(2)
+        measures["torque_noise"] = np.sqrt(level * rate / 2).tolist()
     return measures
 
 
