@@ -56,7 +56,7 @@ def _configured_rate(path: Path) -> tuple[float, list[str]]:
         raise DataError(f"{path}: {path.stat().st_size} bytes are no configuration")
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DataError(f"{path} is not YAML: {' '.join(str(error).split())[:200]}") from None
     candidates: list[Any] = [tree]
     if isinstance(tree, dict):

@@ -106,10 +106,10 @@ class Connection:
         try:
             self.domain = None if configuration is None else dds.domain.Domain(network.domain, configuration)
             self.participant = dds.domain.DomainParticipant(network.domain)
-        except dds.core.DDSException as error:
+        except dds.core.DDSException:
             where = f" on interface {network.interface}" if network.interface else ""
             raise OptionError(
-                f"DDS domain {network.domain} cannot be joined{where}: {' '.join(str(error.msg or error).split())}; "
+                f"DDS domain {network.domain} cannot be joined{where}; "
                 "check the interface's name, CYCLONEDDS_URI, and that this process has not joined the domain already"
             ) from None
 

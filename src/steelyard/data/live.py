@@ -75,6 +75,7 @@ class JointStateReader:
         self._asked = bool(joints)
         self._seen: set[str] = set()
         self._columns: dict[tuple[str, ...], NDArray[np.intp] | None] = {}
+        self._stamped: bool | None = None  # whether the robot fills in its stamps; known from the first message
         self._first: int | None = None
         self._last: int | None = None
         self._stopped = Event()
@@ -125,15 +126,14 @@ class JointStateReader:
         return self._columns[names]
 
     def _stamp(self, message: Any) -> int:
-        """The header's stamp in ns; the sender's clock where the robot leaves it empty."""
-        stamp = message.header.stamp
-        if stamp.sec == 0 and stamp.nanosec == 0 and self._last is None:
-            self.counts.without_stamp += 1
-            return int(message.sample_info.source_timestamp)
-        if self.counts.without_stamp:
-            self.counts.without_stamp += 1
-            return int(message.sample_info.source_timestamp)
-        return int(stamp.sec) * _NS + int(stamp.nanosec)
+        """The header's stamp in ns; the sender's clock where the first message leaves it empty, for one clock it is."""
+        stamp = int(message.header.stamp.sec) * _NS + int(message.header.stamp.nanosec)
+        if self._stamped is None:
+            self._stamped = stamp != 0
+        if self._stamped:
+            return stamp
+        self.counts.without_stamp += 1
+        return int(message.sample_info.source_timestamp)
 
     def _sample(self, message: Any) -> LiveSample | None:
         counts = self.counts

@@ -126,12 +126,12 @@ class _Body:
             self.data.qvel[self.held] = 0.0
             self.data.qpos[self.held_coordinates] = self.robot.model_position[self.held_coordinates]
 
-    def refuse_runaway(self, t: float, bandwidth_hint: str) -> None:
+    def refuse_runaway(self, t: float, remedy: str) -> None:
         speed = np.abs(self.data.qvel[self.dofs])
         bad = ~(speed < _RUNAWAY)
         if bad.any():
             name = self.robot.dof_names[int(bad.argmax())]
-            raise RigError(f"the robot ran away at {t:.3f} s in {name}; {bandwidth_hint}")
+            raise RigError(f"the robot ran away at {t:.3f} s in {name}; {remedy}")
 
     def touching(self) -> set[str]:
         """Pairs of bodies that press on each other."""
@@ -261,7 +261,7 @@ def _execute(
     out = np.empty((rows, 8, n))
     touched: dict[str, int] = {}
     block = max(1, _BLOCK // substeps)
-    hint = "lower the controller's bandwidth, or give the model a shorter timestep"
+    remedy = "lower the controller's bandwidth, or give the model a shorter timestep"
     body.place(np.asarray(trajectory.sample(0.0)[0]))
     for row in range(rows):
         if row % block == 0:
@@ -283,7 +283,7 @@ def _execute(
                 if publish is not None:
                     publish(t, *out[row, :3])
             body.move()
-        body.refuse_runaway(t, hint)
+        body.refuse_runaway(t, remedy)
         for pair in body.touching() if body.data.ncon else ():
             touched[pair] = touched.get(pair, 0) + 1
     return out, rows, clock, touched
