@@ -67,7 +67,8 @@ def start(mean: Array, root: Array, particles: int, rng: np.random.Generator) ->
     return Cloud(drawn, np.full(particles, -np.log(particles)), key, np.array(0, dtype=np.int64))
 
 
-def _generator(cloud: Cloud) -> np.random.Generator:
+def generator(cloud: Cloud) -> np.random.Generator:
+    """The random numbers of the next step."""
     counter = np.array([0, 0, 0, int(cloud.steps)], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=cloud.key, counter=counter))
 
@@ -110,6 +111,13 @@ def _share(log_weights: Array, log_likelihood: Array, left: float, least: float)
 def predict(model: Model, cloud: Cloud, u: Any, rng: np.random.Generator) -> Cloud:
     """Every particle by f and its own noise."""
     x = _evaluate(model.transition, cloud.particles, u, model.many)
+    lost = ~np.isfinite(x).all(axis=1)
+    if lost.any():
+        weights = np.where(lost, -np.inf, cloud.log_weights)
+        if not np.isfinite(weights).any():
+            raise DataError("the model has run away at every particle; give it a narrower prior")
+        x = _shaken(x[systematic(np.exp(_normalised(weights)), rng.random())], rng)
+        cloud = cloud._replace(log_weights=np.full(len(x), -np.log(len(x))))
     values, vectors = np.linalg.eigh(model.process_noise)
     seen = values > 0
     if seen.any():
@@ -151,6 +159,6 @@ def update(model: Model, cloud: Cloud, z: Array, u: Any, rng: np.random.Generato
 
 def step(model: Model, cloud: Cloud, z: Array, u: Any = None) -> Cloud:
     """One prediction and one update with the random numbers of this step."""
-    rng = _generator(cloud)
+    rng = generator(cloud)
     moved = update(model, predict(model, cloud, u, rng), np.asarray(z, dtype=np.float64), u, rng)
     return moved._replace(steps=cloud.steps + 1)

@@ -53,7 +53,10 @@ def _differences(
     points = np.vstack([mean, mean + reach * root.T, mean - reach * root.T])
     y = function(points, u) if many else np.array([function(x, u) for x in points])
     if not np.isfinite(y).all():
-        raise DataError("the model gives no finite number at a sigma point; it has run away or its covariance has")
+        raise DataError(
+            "the model gives no finite number at a sigma point; for a robot take coordinates='physical', a smaller "
+            "prior deviation, or more measurement noise"
+        )
     ahead, behind = y[1 : 1 + mean.size] - y[0], y[1 + mean.size :] - y[0]
     return y[0], (ahead - behind).T / (2 * reach), (ahead + behind).T / (2 * reach)
 

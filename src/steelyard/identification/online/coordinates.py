@@ -1,0 +1,305 @@
+"""In which numbers a filter holds the parameters of a robot: free of conditions, though masses are positive.
+
+A filter moves its state along straight lines. `Base` holds the base parameters themselves, in which torque is linear;
+`Positive` the logarithms of what has to be positive; `Physical` the log-Cholesky form of every body, with which
+every point of the space is a body that can exist.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics import BaseParameters, base_parameters, regressor
+from ...errors import ModelError, OptionError
+from ...robot.feasibility import NOT_NEGATIVE
+from ...robot.inertia import (
+    extent,
+    from_log_cholesky,
+    from_mass_com_inertia,
+    log_cholesky,
+    log_cholesky_jacobian,
+    mass_com_inertia,
+)
+from ...robot.robot import Robot
+from ...robot.states import random_states
+from .kalman import Array
+
+Choice = Literal["base", "positive", "physical"]
+CHOICES: tuple[Choice, ...] = ("base", "positive", "physical")
+# A parameter of which nothing is known is believed to within this share of what would double the torque.
+UNKNOWN = 0.02
+
+
+class Coordinates(Protocol):
+    """A map from free numbers ξ to the parameters θ of a robot."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def start(self) -> Array:
+        """ξ of the nominal robot, (k,)."""
+
+    def theta(self, xi: Array) -> Array:
+        """θ of ξ, also row by row."""
+
+    def jacobian(self, xi: Array) -> Array:
+        """∂θ/∂ξ, (p, k)."""
+
+    def columns(self, Y: Array, xi: Array) -> Array:
+        """Y ∂θ/∂ξ."""
+
+    def deviation(self, relative: float) -> Array:
+        """The prior's standard deviation of ξ for a relative one of the parameters."""
+
+
+def parameter_scales(robot: Robot, states: int = 200) -> Array:
+    """For every parameter the change that would make as much torque as the whole robot does, from random states."""
+    q, qd, qdd = random_states(robot, np.random.default_rng(0), states)
+    Y = regressor(robot, q, qd, qdd)
+    whole = np.sqrt(np.mean((Y @ robot.parameters) ** 2, axis=0))  # (n,)
+    effect = np.sqrt(np.mean(Y**2, axis=0))  # (n, p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scales = np.where(effect > 1e-12, whole[:, None] / effect, np.inf).min(axis=0)
+    known = np.isfinite(scales) & (scales > 0)
+    return np.where(known, scales, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """ξ = β, the base parameters; what no torque depends on keeps its nominal value."""
+
+    robot: Robot
+    base: BaseParameters
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.base.names
+
+    @cached_property
+    def start(self) -> Array:
+        return self.base.reduce(self.robot.parameters)
+
+    @cached_property
+    def _jacobian(self) -> Array:
+        J = np.zeros((self.robot.layout.size, self.base.rank))
+        J[self.base.kept, np.arange(self.base.rank)] = 1.0
+        return J
+
+    def theta(self, xi: Array) -> Array:
+        theta = np.empty((*xi.shape[:-1], self.robot.layout.size))
+        theta[...] = self.robot.parameters
+        theta[..., self.base.kept] += xi - self.start
+        return theta
+
+    def jacobian(self, xi: Array) -> Array:
+        return self._jacobian
+
+    def columns(self, Y: Array, xi: Array) -> Array:
+        return Y[..., self.base.kept]
+
+    def deviation(self, relative: float) -> Array:
+        floor = parameter_scales(self.robot)[self.base.kept]
+        return relative * np.abs(self.start) + UNKNOWN * floor
+
+
+def _positive(robot: Robot) -> NDArray[np.bool_]:
+    """Which parameters must not be negative: masses, rotors and friction."""
+    layout = robot.layout
+    found = np.zeros(layout.size, dtype=bool)
+    found[: layout.inertial.stop : 10] = True
+    for prop in layout.properties:
+        if prop in NOT_NEGATIVE:
+            found[layout.block(prop)] = True
+    return found
+
+
+def _logs(robot: Robot, which: NDArray[np.bool_], scales: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """The logarithms of positive parameters, and which of them start from a floor, being zero in the model."""
+    values, floor = robot.parameters[which], 0.1 * UNKNOWN * scales[which]
+    if (values < 0).any():
+        name = robot.parameter_names[int(np.flatnonzero(which)[int((values < 0).argmax())])]
+        raise ModelError(f"{name} is {values.min():.4g} in the model and cannot be negative; take coordinates='base'")
+    return np.log(np.maximum(values, floor)), values < floor
+
+
+@dataclass(frozen=True, eq=False)
+class Positive:
+    """ξ is θ but for masses, armature and friction, of which it is the logarithm."""
+
+    robot: Robot
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.robot.parameter_names
+
+    @cached_property
+    def _logarithmic(self) -> NDArray[np.bool_]:
+        return _positive(self.robot)
+
+    @cached_property
+    def _scales(self) -> Array:
+        return parameter_scales(self.robot)
+
+    @cached_property
+    def start(self) -> Array:
+        xi = self.robot.parameters.copy()
+        xi[self._logarithmic] = _logs(self.robot, self._logarithmic, self._scales)[0]
+        return xi
+
+    def theta(self, xi: Array) -> Array:
+        theta = xi.copy()
+        theta[..., self._logarithmic] = np.exp(xi[..., self._logarithmic])
+        return theta
+
+    def _slope(self, xi: Array) -> Array:
+        return np.where(self._logarithmic, np.exp(np.where(self._logarithmic, xi, 0.0)), 1.0)
+
+    def jacobian(self, xi: Array) -> Array:
+        return np.diag(self._slope(xi))
+
+    def columns(self, Y: Array, xi: Array) -> Array:
+        return Y * self._slope(xi)
+
+    def deviation(self, relative: float) -> Array:
+        found = relative * np.abs(self.robot.parameters) + UNKNOWN * self._scales
+        floored = _logs(self.robot, self._logarithmic, self._scales)[1]
+        found[self._logarithmic] = np.where(floored, np.log(10.0), relative)
+        return found
+
+
+def _fattened(body: Array) -> Array:
+    """A body that extends in all directions: what is thin gets a thousandth of its size, a point mass a millimetre."""
+    mass, com, inertia_com = mass_com_inertia(body)
+    second = 0.5 * np.trace(inertia_com) * np.eye(3) - inertia_com
+    values, axes = np.linalg.eigh(second)
+    size = max(float(values.max()), float(mass) * 1e-6)
+    second = (axes * np.maximum(values, 1e-6 * size if values.max() > 0 else size)) @ axes.T
+    return from_mass_com_inertia(mass, com, np.trace(second) * np.eye(3) - second)
+
+
+@dataclass(frozen=True, eq=False)
+class Physical:
+    """ξ has ten log-Cholesky numbers a body, logarithms of armature and friction, and offsets as they are.
+
+    Thin bodies, which have no such numbers, are made a thousandth as thick as they are long; bodies without mass stay
+    what they are and have no part in ξ.
+    """
+
+    robot: Robot
+
+    @cached_property
+    def _bodies(self) -> tuple[int, ...]:
+        """The first columns of bodies with mass."""
+        starts = range(0, self._split, 10)
+        return tuple(k for k in starts if self.robot.parameters[k] > 0)
+
+    @cached_property
+    def _split(self) -> int:
+        return self.robot.layout.inertial.stop
+
+    @cached_property
+    def _columns(self) -> NDArray[np.int64]:
+        """Where the numbers of ξ stand in θ, block by block."""
+        bodies = [k + i for k in self._bodies for i in range(10)]
+        return np.array([*bodies, *range(self._split, self.robot.layout.size)], dtype=np.int64)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        parts = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
+        bodies = [f"{self.robot.layout.bodies[k // 10]}.{part}" for k in self._bodies for part in parts]
+        return tuple(bodies) + self.robot.parameter_names[self._split :]
+
+    @cached_property
+    def _inertial(self) -> int:
+        """How many numbers of ξ are of bodies."""
+        return 10 * len(self._bodies)
+
+    @cached_property
+    def _logarithmic(self) -> NDArray[np.bool_]:
+        """Which of the numbers after the bodies are logarithms."""
+        return _positive(self.robot)[self._split :]
+
+    @cached_property
+    def _joint(self) -> tuple[Array, Array]:
+        """The numbers after the bodies at the start, and the prior's deviation for a relative one of 1."""
+        robot, scales = self.robot, parameter_scales(self.robot)
+        which = _positive(robot)
+        which[: self._split] = False
+        start, logs = robot.parameters[self._split :].copy(), self._logarithmic
+        start[logs], floored = _logs(robot, which, scales)
+        relative = np.abs(robot.parameters[self._split :])
+        relative[logs] = np.where(floored, 0.0, 1.0)
+        return start, relative
+
+    @cached_property
+    def _floors(self) -> Array:
+        """What the prior's deviation of the numbers after the bodies is besides a relative one."""
+        floors = UNKNOWN * parameter_scales(self.robot)[self._split :]
+        start = self.robot.parameters[self._split :]
+        unknown = start < 0.1 * floors
+        floors[self._logarithmic] = np.where(unknown, np.log(10.0), 0.0)[self._logarithmic]
+        return floors
+
+    @cached_property
+    def start(self) -> Array:
+        bodies = []
+        for k in self._bodies:
+            body, name = self.robot.parameters[k : k + 10], self.robot.layout.bodies[k // 10]
+            try:
+                thin = extent(body) < 3
+                bodies.append(log_cholesky(_fattened(body) if thin else body))
+            except ModelError as error:
+                raise ModelError(f"{name}: {error}; mend the model, or take coordinates='base'") from None
+        return np.concatenate([*bodies, self._joint[0]])
+
+    def theta(self, xi: Array) -> Array:
+        theta = np.empty((*xi.shape[:-1], self.robot.layout.size))
+        theta[...] = self.robot.parameters
+        bodies = from_log_cholesky(xi[..., : self._inertial].reshape(*xi.shape[:-1], -1, 10))
+        theta[..., self._columns[: self._inertial]] = bodies.reshape(*xi.shape[:-1], self._inertial)
+        joint = xi[..., self._inertial :]
+        theta[..., self._split :] = np.where(self._logarithmic, np.exp(np.where(self._logarithmic, joint, 0.0)), joint)
+        return theta
+
+    def _blocks(self, xi: Array) -> tuple[Array, Array]:
+        """∂θ/∂ξ of every body, (b, 10, 10), and the diagonal of the rest."""
+        joint, logs = xi[self._inertial :], self._logarithmic
+        slope = np.where(logs, np.exp(np.where(logs, joint, 0.0)), 1.0)
+        return log_cholesky_jacobian(xi[: self._inertial].reshape(-1, 10)), slope
+
+    def jacobian(self, xi: Array) -> Array:
+        blocks, slope = self._blocks(xi)
+        J = np.zeros((self.robot.layout.size, xi.size))
+        for k, (start, block) in enumerate(zip(self._bodies, blocks, strict=True)):
+            J[start : start + 10, 10 * k : 10 * k + 10] = block
+        J[np.arange(self._split, len(J)), np.arange(self._inertial, xi.size)] = slope
+        return J
+
+    def columns(self, Y: Array, xi: Array) -> Array:
+        blocks, slope = self._blocks(xi)
+        bodies = Y[..., self._columns[: self._inertial]].reshape(*Y.shape[:-1], -1, 10)
+        turned = np.einsum("...bi,bij->...bj", bodies, blocks).reshape(*Y.shape[:-1], self._inertial)
+        return np.concatenate([turned, Y[..., self._split :] * slope], axis=-1)
+
+    def deviation(self, relative: float) -> Array:
+        eta = self.start[: self._inertial].reshape(-1, 10)
+        reach = np.exp(eta[:, 1:4])  # m, how far the mass spreads
+        body = np.empty_like(eta)
+        body[:, 0] = 0.5 * relative
+        body[:, 1:4] = relative
+        body[:, 4:7] = relative * reach.mean(axis=1, keepdims=True)
+        body[:, 7:] = relative * np.maximum(reach, np.abs(eta[:, 7:]))
+        return np.concatenate([body.ravel(), relative * self._joint[1] + self._floors])
+
+
+def coordinates(robot: Robot, choice: Choice) -> Coordinates:
+    """The coordinates of this name."""
+    if choice not in CHOICES:
+        raise OptionError(f"no coordinates '{choice}'; valid: {', '.join(CHOICES)}")
+    if choice == "base":
+        return Base(robot, base_parameters(robot))
+    return Positive(robot) if choice == "positive" else Physical(robot)
