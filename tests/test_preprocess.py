@@ -16,7 +16,7 @@ from steelyard.data.filters import Butterworth
 from steelyard.data.periods import AveragePeriods, find_period
 from steelyard.data.preprocess import automatic_decimation, default_steps, preprocess
 from steelyard.data.recording import Recording
-from steelyard.data.resample import AlignTorque, Crop, Repair, Resample
+from steelyard.data.resample import AlignTorque, Crop, Repair, Resample, off_median
 from steelyard.data.rows import DropOutliers, DropStandstill
 from steelyard.data.spectrum import bands
 from steelyard.data.steps import in_use
@@ -218,6 +218,12 @@ def test_torque_spikes_are_found_and_clean_torques_are_not_touched(rng):
     out = DropOutliers(acceleration=None).apply(Recording(t, q, tau + 3.0 * hit, qd, qdd))
     assert not in_use(out)[hit].any()
     assert in_use(out)[~hit].mean() > 0.995
+
+
+def test_the_running_median_is_scipys(rng):
+    x = rng.normal(size=(200, 3))
+    padded = np.pad(x, ((2, 2), (0, 0)), mode="edge")
+    np.testing.assert_array_equal(off_median(x), x - ss.medfilt(padded, (5, 1))[2:-2])
 
 
 def test_rows_beyond_an_acceleration_go_as_in_the_source():

@@ -46,7 +46,8 @@ def test_a_good_recording_is_called_good(clean, robot):
     assert report.verdict == "good", report.findings
     assert report.fit
     np.testing.assert_allclose(report.measures["torque_scale"][:3], 1.0, atol=0.05)
-    np.testing.assert_allclose(report.measures["torque_noise"], 0.1, rtol=0.1)
+    # 0.1 N·m, and the part of friction's steps that lies above a quarter of the sampling rate
+    assert 0.09 < min(report.measures["torque_noise"]) < max(report.measures["torque_noise"]) < 0.2
     assert report.measures["gravity_angle_degrees"] < 1.0
     assert abs(report.measures["torque_delay_s"]) < 4 * report.measures["torque_delay_deviation_s"] + 1e-4
     json.dumps(plain(report.as_dict()), allow_nan=False)

@@ -65,10 +65,10 @@ def _spectra(recording: Recording) -> dict[str, Any]:
     measures: dict[str, Any] = {"motion_hz": motion, "position_noise": noise}
     fastest = max((hz for hz in motion if hz is not None), default=0.0)
     if len(recording) >= MIN_ROWS and 0 < TIMES_THE_MOTION * fastest < 0.4 * rate:
-        # What torque has above ten times the motion is noise, but for corners of friction, which the median passes
-        # over; it is ln 2 times the mean of a periodogram of noise.
+        # What torque has far above the motion is noise, and corners of friction, of which the median and the upper
+        # half of the band see least; the median is ln 2 times the mean of a periodogram of noise.
         f, P = power_spectrum(recording.tau, rate)
-        level = np.median(P[f > TIMES_THE_MOTION * fastest], axis=0) / np.log(2)
+        level = np.median(P[f > max(TIMES_THE_MOTION * fastest, 0.25 * rate)], axis=0) / np.log(2)
         measures["torque_noise"] = np.sqrt(level * rate / 2).tolist()
     return measures
 

@@ -21,9 +21,15 @@ CSV_ORDER = ("q", "qd", "qdd", "tau")
 FORMAT = "steelyard recording 1"
 
 
+def _is_frozen(x: Array) -> bool:
+    return bool(x.flags.c_contiguous and x.flags.owndata and not x.flags.writeable)
+
+
 def _frozen(name: str, x: Any, shape: tuple[int, ...] | None) -> Array:
+    # What another recording has frozen already is shared, not copied.
+    mine = type(x) is np.ndarray and x.dtype == np.float64 and _is_frozen(x)
     try:
-        values: Array = np.array(x, dtype=np.float64, order="C")
+        values: Array = x if mine else np.array(x, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise DataError(f"{name} is not an array of numbers") from None
     if shape is not None and values.shape != shape:
