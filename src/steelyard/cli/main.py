@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import convert, excite, gear, inspect, models, record, rig, simulate
+from . import com, convert, excite, gear, inspect, models, record, rig, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -19,6 +19,7 @@ models.register(app)
 excite.register(app)
 simulate.register(app)
 gear.register(app)
+com.register(app)
 rig.register(app)
 record.register(app)
 convert.register(app)
