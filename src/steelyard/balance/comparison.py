@@ -70,7 +70,11 @@ def compare(
     shown = demonstrate(stance, targets, rng, load, sensors, coupling=coupling, progress=progress)
     poses = poses_of(stance, shown.recording)
     told, drive = float(stance.nominal[0]), Coupling(coupling)
-    singles = (MinNorm(told, "hip", drive), MinNorm(told, "knee", drive), MassFree(coupling=drive))
+    singles: list[MinNorm | MassFree] = [
+        MinNorm(told, "hip", drive),
+        MinNorm(told, "knee", drive),
+        MassFree(coupling=drive),
+    ]
     errors = {
         name: _off(stance, minimum_norm(stance, poses, method), shown.com)
         for name, method in zip(SINGLE, singles, strict=True)

@@ -149,6 +149,10 @@ def demonstrate(
     q, tau, force, label = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     every = max(1, round(1.0 / (sensors.rate_hz * STEP))) * STEP
     recording = Recording(
-        np.arange(len(q)) * every, q, tau, joints=stance.joints, more={ACCELERATION: force, LABEL: label}
+        every * np.arange(len(q), dtype=np.float64),
+        q,
+        tau,
+        joints=stance.joints,
+        more={ACCELERATION: force, LABEL: label},
     )
     return Demonstration(recording, *true_upper_body(machine))

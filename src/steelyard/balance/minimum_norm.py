@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import DataError, OptionError
+from ..errors import OptionError
 from .poses import Poses
 from .stance import Stance
 from .statics import DIRECT, Coupling
@@ -68,15 +68,18 @@ def _moments(stance: Stance, poses: Poses, coupling: Coupling) -> dict[str, tupl
 
 
 def _shortest(a: Array, b: Array, weights: ArrayLike = 1.0) -> Array:
+    """The solution of least weighted norm; nan where an equation has no coefficients or no right side."""
     w = np.asarray(weights) ** 2
     length = (a * a * w).sum(axis=1)
-    if length.min(initial=np.inf) <= 0:
-        raise DataError("an equation has no coefficients: the moments about hip and knee are the same; bend the knee")
-    return a * w * (b / length)[:, None]
+    share = np.divide(b, length, out=np.full_like(b, np.nan), where=length > 0)
+    return a * w * share[:, None]
 
 
 def minimum_norm(stance: Stance, poses: Poses, settings: MinNorm | MassFree) -> Array:
-    """The centre of mass by each pose alone, (poses, 3) in the trunk's frame, nought across the sagittal plane."""
+    """The centre of mass by each pose alone, (poses, 3) in the trunk's frame, nought across the sagittal plane.
+
+    A pose in which the equation does not exist (moments that are the same, or nought) has nan.
+    """
     y, s = stance.lateral, poses.force
     moments = _moments(stance, poses, settings.coupling)
     a = np.cross(s, y)  # (p × s)·y = p·(s × y)
@@ -84,8 +87,6 @@ def minimum_norm(stance: Stance, poses: Poses, settings: MinNorm | MassFree) -> 
         torque, place = moments[settings.about]
         return _shortest(a, torque / settings.mass + (place * a).sum(axis=1))
     (first, hip), (second, knee) = moments["hip"], moments["knee"]
-    if np.abs(second).min(initial=np.inf) == 0:
-        raise DataError("the moment about the knee is nought in a pose, and the ratio of moments does not exist")
-    k = first / second
+    k = np.divide(first, second, out=np.full_like(first, np.nan), where=second != 0)
     b12, b22 = -(hip * a).sum(axis=1), -(knee * a).sum(axis=1)
     return _shortest((1.0 - k)[:, None] * a, k * b22 - b12, settings.weights)

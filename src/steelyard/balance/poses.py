@@ -13,6 +13,7 @@ from .stance import Stance
 Array = NDArray[np.float64]
 
 ACCELERATION = "imu_acceleration"  # the channel of a recording with the accelerometer, (T, 3), m/s²
+_BEYOND = 0.3  # rad outside its range that a real joint may be read
 LABEL = "pose"  # a channel that numbers the poses; below 0: between poses
 
 
@@ -68,18 +69,12 @@ class Poses:
             bad = ~np.isfinite(getattr(self, name)).all(axis=1)
             if bad.any():
                 raise DataError(f"{name} of pose {int(bad.argmax()) + 1} is not finite; mend the recording")
-        if not np.linalg.norm(self.force, axis=1).min() > 1.0:
-            k = int(np.linalg.norm(self.force, axis=1).argmin())
-            raise DataError(
-                f"the IMU reads {np.linalg.norm(self.force[k]):.3g} m/s² in pose {k + 1} and should read about 9.81: "
-                "it falls, or its readings are in g (--acceleration-unit g)"
-            )
 
     def __len__(self) -> int:
         return len(self.q)
 
     def chosen(self, rows: Array | list[int] | slice) -> "Poses":
-        return Poses(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return Poses(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
 def pitch_and_roll(stance: Stance, force: Array) -> tuple[Array, Array]:
@@ -177,6 +172,28 @@ def _scatter(values: Array, runs: list[list[slice]]) -> Array:
     )
 
 
+def _refuse_impossible(stance: Stance, q: Array, force: Array, rule: Stillness) -> None:
+    """What wrong units or signs would show."""
+    lengths = np.linalg.norm(force, axis=1)
+    k = int(np.abs(lengths - 9.81).argmax())
+    if abs(lengths[k] - 9.81) > rule.force:
+        raise DataError(
+            f"the IMU reads {lengths[k]:.4g} m/s² in pose {k + 1} and should read 9.81 ± {rule.force:g}; "
+            "check its unit (--acceleration-unit), or whether the robot stood still"
+        )
+    limits = stance.robot.limits
+    for leg in stance.legs:
+        for name in (leg.hip, leg.knee):
+            dof, values = stance.robot.joint(name).dof, q[:, stance.column(name)]
+            outside = np.maximum(limits.lower[dof] - values, values - limits.upper[dof])
+            if outside.max() > _BEYOND:
+                raise DataError(
+                    f"{name} stands at {values[outside.argmax()]:.4g} rad in pose {int(outside.argmax()) + 1}, and the "
+                    f"model's range is {limits.lower[dof]:.3g} … {limits.upper[dof]:.3g}; check the unit of angles "
+                    "(--angle-unit), their sign and zero"
+                )
+
+
 def poses_of(stance: Stance, recording: Recording, rule: Stillness | None = None) -> Poses:
     """Find the poses in a recording, by its channel `pose` or by stillness, and average each."""
     rule = rule or Stillness()
@@ -200,4 +217,5 @@ def poses_of(stance: Stance, recording: Recording, rule: Stillness | None = None
     mean = [np.array([x[span].mean(axis=0) for span in spans]) for x in (q, tau, force)]
     spread = [_scatter(x, runs) for x in (q, tau, force)]
     seconds = np.array([t[span.stop - 1] - t[span.start] for span in spans])
-    return Poses(*mean, *spread, seconds)
+    _refuse_impossible(stance, mean[0], mean[2], rule)
+    return Poses(mean[0], mean[1], mean[2], spread[0], spread[1], spread[2], seconds)

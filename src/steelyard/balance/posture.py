@@ -93,12 +93,12 @@ def standing(stance: Stance, q: ArrayLike, force: ArrayLike, phi: ArrayLike | No
     """What perfect sensors would say in these postures, (P, joints) with specific forces (P, 3)."""
     q, force = np.atleast_2d(np.asarray(q, dtype=np.float64)), np.atleast_2d(np.asarray(force, dtype=np.float64))
     load = trunk_wrench(stance, q, force, stance.nominal if phi is None else phi)
-    floor = floor_rows(stance, stance.positions(q), force, np.zeros(len(stance.legs)))
+    floor, _ = floor_rows(stance, stance.positions(q), force, np.zeros(len(stance.legs)))
     E = np.eye(stance.robot.n)[stance.dofs]
     tau = np.empty_like(q)
     for p in range(len(q)):
         C = np.vstack([floor[p], E])
-        held, *_ = np.linalg.lstsq(C.T, load[p], rcond=None)
+        held, *_ = np.linalg.lstsq(C.T, load[p], rcond=1e-6)
         if np.abs(C.T @ held - load[p]).max() > 1e-6 * np.abs(load[p]).max():
             raise ModelError(f"{stance.robot.name} cannot stand so: floor and joints do not carry its weight")
         tau[p] = held[len(floor[p]) :]

@@ -98,7 +98,8 @@ class CentreOfMass:
             return "the poses do not show " + "; nor ".join(self.blind) + ": nominal values stand there"
         if self.misfit > 1.5:
             return (
-                f"residuals are {self.misfit:.1f} times what the sensors' accuracy explains; intervals are widened so"
+                f"residuals are {self.misfit:.1f} times what the sensors' accuracy explains, and intervals are widened "
+                "so; check signs and units, the model's legs, and whether the knee's drive is coupled to the hip's"
             )
         return f"{self.poses} poses agree with each other as well as the sensors' accuracy lets expect"
 
@@ -168,7 +169,8 @@ def estimate(state: State) -> CentreOfMass:
     blind = np.zeros((p, int((~seen).sum())))
     blind[free] = U[:, ~seen]
     freedom = state.rows - int(seen.sum())
-    misfit = float(np.sqrt(max(state.energy - state.right @ change, 0.0) / freedom)) if freedom > 0 else 1.0
+    left = max(state.energy - float(state.right @ change), 0.0)
+    misfit = float(np.sqrt(left / freedom)) if freedom > 0 else 1.0
     error = state.noise + state.shared @ state.shared.T
     scaled = inverse @ error @ inverse * max(1.0, misfit) ** 2
     phi = state.nominal + state.scale * change

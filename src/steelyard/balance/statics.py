@@ -4,8 +4,9 @@ In the trunk's frame, with s the specific force (accelerometer) and E the joints
 
     Y(q, s) φ + known(q, s) = Eᵀ τ + Cᵀ λ,    φ = [m, mx, my, mz] of the upper body
 
-C holds what the floor may push against, which is unknown: three forces where each tyre stands, and the moment about
-the axle (where on the tyre the floor touches depends on its slope); and each joint whose torque is not measured. With
+C holds what the floor may do, which is unknown: push each tyre up and along where it stands, turn it about its axle
+(where on the tyre the floor touches depends on its slope), push all of them sideways; and each joint whose torque is
+not measured. With
 the columns of N spanning the motions that do none of this, C N = 0,
 
     Nᵀ Y φ = Nᵀ (Eᵀ τ − known)
@@ -25,7 +26,9 @@ from .poses import Accuracy, Poses
 from .stance import Stance
 
 Array = NDArray[np.float64]
+SQUEEZE = 0.1  # share of a leg's load with which legs may press sideways against each other, standard deviation
 _STEP = 1e-5  # rad, of central differences: their error is 1e-10 of the lever
+_DEPENDENT = 1e-6  # of the largest singular value: what is below are pushes that the floor can make against itself
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,26 @@ def coupling_matrix(stance: Stance) -> Array:
     return K
 
 
-def floor_rows(stance: Stance, positions: Array, force: Array, shift: Array) -> Array:
-    """C's rows that the floor makes, (samples, 4 legs, dofs); `shift` moves the tyres' points along their axles."""
-    rows = []
+def floor_rows(stance: Stance, positions: Array, force: Array, shift: Array) -> tuple[Array, Array]:
+    """C's rows that the floor makes, (samples, rows, dofs), and what legs do that press sideways against each other.
+
+    Each tyre is pushed along its plane in two directions and turned about its axle; the sideways push is one for all,
+    at the first tyre. `shift` moves the tyres' points along their axles.
+    """
+    rows, sideways = [], []
     for k, leg in enumerate(stance.legs):
         axle, J = stance.wheel(positions, leg)
+        axle = axle * np.sign(axle @ stance.lateral)[:, None]
         up = force - np.einsum("ti,ti->t", force, axle)[:, None] * axle
         down = -up / np.linalg.norm(up, axis=1, keepdims=True)
         lever = leg.radius * down + shift[k] * axle
         point = J[:, :3] + np.cross(J[:, 3:], lever[:, :, None], axisa=1, axisb=1, axisc=1)
-        rows += [point, np.einsum("ti,tij->tj", axle, J[:, 3:])[:, None]]
-    return np.concatenate(rows, axis=1)
+        rows += [np.einsum("ti,tij->tj", along, point) for along in (down, np.cross(axle, down))]
+        rows.append(np.einsum("ti,tij->tj", axle, J[:, 3:]))
+        sideways.append(np.einsum("ti,tij->tj", axle, point))
+    squeeze = [other - sideways[0] for other in sideways[1:]]
+    none = np.zeros((len(positions), 0, stance.robot.n))
+    return np.stack([*rows, sideways[0]], axis=1), np.stack(squeeze, axis=1) if squeeze else none
 
 
 def _weights(stance: Stance, positions: Array, force: Array) -> tuple[Array, Array]:
@@ -111,7 +123,7 @@ def _null(C: Array) -> Array:
     """N with C N = 0, orthonormal columns."""
     scaled = C / np.linalg.norm(C, axis=1, keepdims=True)
     _, s, vt = np.linalg.svd(scaled)
-    return vt[int((s > 1e-6 * s[0]).sum()) :].T
+    return vt[int((s > _DEPENDENT * s[0]).sum()) :].T
 
 
 def equations(
@@ -128,13 +140,13 @@ def equations(
     drive = np.eye(joints) + (coupling.ratio or 0.0) * K
     tau = np.nan_to_num(poses.tau) * np.isin(np.arange(joints), measured)
 
-    def loads(dq: Array, df: Array, shift: Array) -> tuple[Array, Array, Array]:
+    def loads(dq: Array, df: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
         positions = stance.positions(q + dq)
         Y, known = _weights(stance, positions, force + df)
-        return Y, known, floor_rows(stance, positions, force + df, shift)
+        return Y, known, *floor_rows(stance, positions, force + df, shift)
 
     none = np.zeros(joints), np.zeros(3), np.zeros(legs)
-    Y, known, floor = loads(*none)
+    Y, known, floor, squeeze = loads(*none)
     moves = []  # d(Y φ + known) and dC by every position, force and shift
     for which, count in enumerate((joints, 3, legs)):
         for k in range(count):
@@ -142,7 +154,7 @@ def equations(
             for sign in (1.0, -1.0):
                 step = [x.copy() for x in none]
                 step[which][k] = sign * _STEP
-                Y_, known_, floor_ = loads(*step)
+                Y_, known_, floor_, _ = loads(*step)
                 ends.append((Y_ @ phi + known_, floor_))
             moves.append(tuple((a - b) / (2 * _STEP) for a, b in zip(*ends, strict=True)))
 
@@ -151,20 +163,22 @@ def equations(
     for p in range(len(poses)):
         C = np.vstack([floor[p], E[unmeasured]])
         N = _null(C)
-        push = np.linalg.lstsq(C.T, Y[p] @ phi + known[p] - E.T @ drive @ tau[p], rcond=None)[0][: 4 * legs]
+        push = np.linalg.lstsq(C.T, Y[p] @ phi + known[p] - E.T @ drive @ tau[p], rcond=_DEPENDENT)[0][: len(floor[p])]
         by_tau = N.T @ E.T @ drive[:, measured]
         by_rest = np.column_stack([N.T @ (load[p] - dC[p].T @ push) for load, dC in moves])
         by_q, by_force, by_shift = np.split(by_rest, [joints, joints + 3], axis=1)
         A = N.T @ Y[p]
         if coupling.ratio is None:
             A = np.column_stack([A, -N.T @ E.T @ K @ tau[p]])
-        J = np.hstack([by_tau, by_q, by_force, by_shift])
+        by_squeeze = N.T @ squeeze[p].T * np.linalg.norm((Y[p] @ phi + known[p])[:3]) / legs
+        J = np.hstack([by_tau, by_q, by_force, by_shift, by_squeeze])
         variance = np.concatenate(
             [
                 poses.variance_tau[p, measured] + accuracy.friction**2,
                 poses.variance_q[p],
                 poses.variance_force[p],
                 shifts**2,
+                np.full(legs - 1, SQUEEZE**2),
             ]
         )
         bias = np.concatenate(

@@ -103,9 +103,11 @@ def suggest_poses(
             f"{stance.robot.name} can stand in no pose of the grid; widen heights, pitches or joint ranges"
         )
     poses = standing(stance, np.array(found.q), np.array(found.force))
-    strong = (np.abs(poses.tau) <= stance.robot.limits.torque[stance.dofs]).all(axis=1)
-    where = [place for place, is_strong in zip(found.where, strong, strict=True) if is_strong]
-    poses = poses.chosen(np.flatnonzero(strong).tolist()) if strong.any() else poses
+    held = np.abs(poses.tau) <= stance.robot.limits.torque[stance.dofs]
+    strong = np.flatnonzero(held.all(axis=1)).tolist()
+    if not strong:
+        raise ModelError(f"the motors of {stance.robot.name} can hold it in no pose of the grid; check their limits")
+    where, poses = np.array(found.where)[strong], poses.chosen(strong)
     if len(where) < count:
         raise OptionError(
             f"{count} poses were asked for; {stance.robot.name} can stand in {len(where)} of the grid: ask for fewer"
@@ -116,7 +118,9 @@ def suggest_poses(
     gains = [fold(start, [pose]).information[np.ix_(free, free)] for pose in made]
     chosen = _exchange(gains, count, criterion)
     return Suggestion(
-        *(np.array([where[k][axis] for k in chosen]) for axis in range(3)),
+        where[chosen, 0],
+        where[chosen, 1],
+        where[chosen, 2],
         poses.chosen(chosen),
         estimate(fold(start, [made[k] for k in chosen])),
         len(where),

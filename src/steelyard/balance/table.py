@@ -62,13 +62,13 @@ def _from_csv(path: Path, stance: Stance, columns: Columns) -> Recording:
     for ours, theirs in columns.renamed.items():
         if theirs not in frame.columns:
             raise DataError(f"{path}: {unknown_name('column', theirs, frame.columns)} (for {ours})")
-    theirs = {ours: columns.renamed.get(ours, ours) for ours in ("t", "acc_x", "acc_y", "acc_z", "pose")}
+    named = {ours: columns.renamed.get(ours, ours) for ours in ("t", "acc_x", "acc_y", "acc_z", "pose")}
     for name in stance.joints:
-        theirs |= {key: columns.renamed.get(key, key) for key in (f"q_{name}", f"tau_{name}")}
+        named |= {key: columns.renamed.get(key, key) for key in (f"q_{name}", f"tau_{name}")}
     for ours in columns.renamed:
-        if ours not in theirs:
-            raise OptionError(f"--column: {unknown_name('column of ours', ours, theirs)}")
-    there = {ours for ours, name in theirs.items() if name in frame.columns}
+        if ours not in named:
+            raise OptionError(f"--column: {unknown_name('column of ours', ours, named)}")
+    there = {ours for ours, name in named.items() if name in frame.columns}
     needed = ["t", "acc_x", "acc_y", "acc_z"]
     needed += [f"{kind}_{name}" for leg in stance.legs for name in (leg.hip, leg.knee) for kind in ("q", "tau")]
     missing = [name for name in needed if name not in there]
@@ -79,7 +79,7 @@ def _from_csv(path: Path, stance: Stance, columns: Columns) -> Recording:
         )
     if not len(frame):
         raise DataError(f"{path} has a header and no rows")
-    x = {ours: _values(frame, theirs[ours], path) for ours in there}
+    x = {ours: _values(frame, named[ours], path) for ours in there}
     none = np.full(len(frame), np.nan)
     joints = tuple(name for name in stance.joints if {f"q_{name}", f"tau_{name}"} & there)
     angle = units.factor("q", columns.angle) or 1.0

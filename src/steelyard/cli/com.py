@@ -86,7 +86,7 @@ def _pose_facts(stance: Stance, poses: Poses, found: CentreOfMass, told: float, 
         for k in range(len(poses))
     ]
     drive = Coupling(found.coupling) if coupling.ratio is None else coupling
-    methods = {
+    methods: dict[str, MinNorm | MassFree] = {
         "hip": MinNorm(told, "hip", drive),
         "knee": MinNorm(told, "knee", drive),
         "mass_free": MassFree(coupling=drive),

@@ -12,17 +12,18 @@ from .plots import colour
 Array = NDArray[np.float64]
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _GAP = 460, 330, 62, 40, 52, 26
 _LEAST, _MOST = 0.1, 300.0  # mm
-_MARKS = ("circle", "square", "diamond", "triangle")
+_CORNERS: dict[str, list[tuple[float, float]]] = {
+    "square": [(-3.5, -3.5), (3.5, -3.5), (3.5, 3.5), (-3.5, 3.5)],
+    "diamond": [(0, -5), (5, 0), (0, 5), (-5, 0)],
+    "triangle": [(0, -5), (4.6, 3.5), (-4.6, 3.5)],
+}
+_MARKS = ("circle", *_CORNERS)
 
 
 def _mark(shape: str, x: float, y: float, fill: str) -> str:
     if shape == "circle":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}"/>'
-    corners = {
-        "square": [(-3.5, -3.5), (3.5, -3.5), (3.5, 3.5), (-3.5, 3.5)],
-        "diamond": [(0, -5), (5, 0), (0, 5), (-5, 0)],
-        "triangle": [(0, -5), (4.6, 3.5), (-4.6, 3.5)],
-    }[shape]
+    corners = _CORNERS[shape]
     points = " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in corners)
     return f'<polygon points="{points}" fill="{fill}"/>'
 
