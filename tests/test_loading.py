@@ -184,3 +184,12 @@ def test_a_damaged_table_is_never_silently_another_recording(tmp_path_factory, t
     assert all((k == 0 and read[k][0] == -1) or (k == len(read) - 1 and run.about["notes"]) for k in strangers)
     if len(read) < text.count("\n") - 1:
         assert run.about["repairs"]
+
+
+def test_a_mat_file_that_would_crash_its_reader_is_refused(tmp_path, rng):
+    savemat(tmp_path / "run.mat", {"data": arrays_of(rng)})
+    raw = (tmp_path / "run.mat").read_bytes()
+    for place in range(128, 400, 90):
+        (tmp_path / "run.mat").write_bytes(raw[:place] + bytes(rng.integers(0, 256, 4, np.uint8)) + raw[place + 4 :])
+        with suppress(SteelyardError):
+            sy.load_recording(tmp_path / "run.mat")

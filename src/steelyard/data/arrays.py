@@ -1,5 +1,7 @@
 """Tables in NPZ, MAT (5 and 7.3), HDF5 and Parquet files: every array with a row a sample gives its columns."""
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..excitation.archive import MAT5
 from .blocks import CHUNK_BYTES, Array, Block, Held, Log, checked
 from .recording import FORMAT, said_of_itself
 
@@ -101,14 +104,24 @@ def _structure(name: str, value: Any, into: Found, depth: int = 0) -> None:
     into[name] = value
 
 
+def _survives(path: Path) -> bool:
+    """Whether SciPy's reader lives through a file: damaged bytes can bring down the process that reads them."""
+    trial = "import sys; from scipy.io import loadmat; loadmat(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-P", "-c", trial, str(path)], check=False, capture_output=True)
+    return done.returncode >= 0  # what it refuses by an exception is told better here
+
+
 def read_mat(path: Path) -> Found:
-    """All variables of a MAT file up to version 7."""
+    """All variables of a MAT file of version 5 to 7."""
     from scipy.io import loadmat
 
+    with path.open("rb") as file:
+        if file.read(128)[124:] not in MAT5:
+            raise DataError("not a MAT file of version 5, 7 or 7.3; save it in MATLAB with save(…, '-v7')")
+    if not _survives(path):
+        raise DataError("not a whole MAT file; save it again")
     try:
         variables = loadmat(path, struct_as_record=True)
-    except NotImplementedError:
-        return read_hdf5(path)  # version 7.3 is HDF5
     except Exception as error:  # a damaged file fails in many ways inside SciPy
         raise DataError(f"it cannot be read as MAT: {type(error).__name__}: {str(error)[:200]}") from None
     found: Found = {}

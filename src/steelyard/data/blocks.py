@@ -9,6 +9,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 CHUNK_BYTES = 4 * 2**20  # of text or of numbers a block: enough for speed, nothing to any machine
+LONGEST_MESSAGE = 1500
+
+
+def one_line(message: object) -> str:
+    """What somebody's library or a hostile file puts into a message, fit for a sentence."""
+    text = "".join(letter if letter.isprintable() else " " for letter in str(message))
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + " …"
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,10 @@ LONGEST_LINE = 16 * 2**20
 SAMPLE_LINES = 60
 # What pandas reads in its own way (True is 1, a quote may hide a line end) or stumbles over. One byte of each is looked
 # for first: that runs at the speed of memory.
-_ODD = ((b"\0", b"\0"), (b"#", b"#"), (b"%", b"%"), (b"/", b"//"), (b'"', b'"'), (b"_", b"_"))
-_ODD += ((b"u", b"rue"), (b"U", b"RUE"), (b"s", b"alse"), (b"S", b"ALSE"))
+_ODD = (
+    *((mark, mark) for mark in (b"\0", b"#", b"%", b'"', b"_")),
+    *((b"/", b"//"), (b"u", b"rue"), (b"U", b"RUE"), (b"s", b"alse"), (b"S", b"ALSE")),
+)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 

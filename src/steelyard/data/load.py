@@ -12,7 +12,7 @@ from ..robot.robot import Robot
 from .arrays import open_parquet, read_hdf5, read_mat, read_npz, table_from
 from .bags import SUFFIXES as BAG_SUFFIXES
 from .bags import bag_files, open_bag
-from .blocks import Log, RowMajor, Source
+from .blocks import Log, RowMajor, Source, one_line
 from .delimited import Delimited, TextTable
 from .mapping import Mapping, read_mapping
 from .plan import make_plan
@@ -150,11 +150,11 @@ def open_recording(
     try:
         return _opened(path, robot, chosen, said, topic, repair)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {one_line(error)}") from None
     except MemoryError:
         raise DataError(f"{path}: too large for this machine's memory") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise DataError(f"{path} cannot be read: {one_line(error.strerror or error)}") from None
 
 
 def _joined(parts: Iterable[Recording], stream: RecordingStream) -> Recording:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from .blocks import Array, Block, Log
+from .blocks import Array, Block, Log, one_line
 from .plan import Plan, converted
 from .recording import Recording
 
@@ -42,11 +42,11 @@ class RecordingStream:
         try:
             yield from self._recordings()
         except DataError as error:
-            raise DataError(f"{self._where}: {error}") from None
+            raise DataError(f"{self._where}: {one_line(error)}") from None
         except MemoryError:
             raise DataError(f"{self._where}: too large for this machine's memory") from None
         except OSError as error:
-            raise DataError(f"{self._where} cannot be read: {error.strerror or error}") from None
+            raise DataError(f"{self._where} cannot be read: {one_line(error.strerror or error)}") from None
 
     def _recordings(self) -> Iterator[Recording]:
         row, kept, last = 0, 0, None
