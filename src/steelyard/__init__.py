@@ -29,7 +29,11 @@ from .dynamics import (
 from .errors import DataError, ModelError, OptionError, SteelyardError
 from .evaluation.model_check import check_model
 from .evaluation.model_compare import compare_models
+from .evaluation.validation import validate
 from .excitation.design import design_excitation
+from .identification.estimators import IRLS, MAP, ML, OLS, TLS, WLS, Ridge
+from .identification.identify import identify
+from .identification.result_file import read_result, save_result
 from .robot.export import export_model
 from .robot.library import library_names
 from .robot.load import load_robot
@@ -39,10 +43,17 @@ from .simulation.closed_loop import simulate
 __version__ = "0.1.0"
 
 __all__ = [
+    "IRLS",
+    "MAP",
+    "ML",
+    "OLS",
+    "TLS",
+    "WLS",
     "DataError",
     "ModelError",
     "OptionError",
     "Recording",
+    "Ridge",
     "Robot",
     "SteelyardError",
     "base_parameters",
@@ -55,6 +66,7 @@ __all__ = [
     "forward_dynamics",
     "gravity",
     "inspect_recording",
+    "identify",
     "inverse_dynamics",
     "jacobian",
     "jacobian_rate",
@@ -66,8 +78,11 @@ __all__ = [
     "open_recording",
     "pose",
     "preprocess",
+    "read_result",
     "regressor",
     "save_recording",
+    "save_result",
     "simulate",
+    "validate",
     "velocity",
 ]

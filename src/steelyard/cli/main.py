@@ -6,7 +6,7 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import com, convert, excite, gear, inspect, models, record, rig, simulate
+from . import com, convert, excite, gear, identify, inspect, models, record, rig, simulate
 
 app = typer.Typer(
     name="steelyard",
@@ -18,6 +18,7 @@ app = typer.Typer(
 models.register(app)
 excite.register(app)
 simulate.register(app)
+identify.register(app)
 gear.register(app)
 com.register(app)
 rig.register(app)

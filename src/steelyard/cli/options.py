@@ -1,5 +1,6 @@
 """Options that several commands share, and how they become a robot."""
 
+import os
 from typing import Annotated
 
 import numpy as np
@@ -32,6 +33,11 @@ FloatingBase = Annotated[bool, typer.Option("--floating-base", help="Let the mod
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random states.", min=0)]
 States = Annotated[int, typer.Option("--states", help="How many random states.", min=1, max=100_000)]
+
+
+def is_quiet() -> bool:
+    """Whether the user asked for nothing but the result."""
+    return os.environ.get("STEELYARD_QUIET", "") not in ("", "0")
 
 
 def names(text: str | None) -> list[str] | None:

@@ -1,0 +1,198 @@
+"""One identification from beginning to end: prepare, split, estimate by each method, judge on what was held out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..data.decimation import Decimation
+from ..data.preprocess import automatic_decimation
+from ..data.recording import Recording
+from ..errors import DataError, OptionError
+from ..identification.estimate import Estimate
+from ..identification.estimators import WLS
+from ..identification.fit import Estimator, Progress, silent
+from ..identification.identify import identify_problem, prepare
+from ..identification.model import Experiment
+from ..identification.problem import Problem, build_problem
+from ..identification.selection import friction_worth_having
+from ..identification.terms import Term
+from ..robot.robot import Robot
+from .validation import Validation, score
+
+# Friction columns that are tried where the user leaves the choice.
+TRIED = ("coulomb", "offset")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is asked of a study."""
+
+    methods: tuple[Estimator, ...]
+    terms: tuple[Term, ...] = ()
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    preprocessing: Any = "auto"
+    decimation: Decimation | str | None = "auto"
+    train_share: float = 0.8  # of each recording, in time, where no recording for validation is given
+    choose_friction: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise OptionError("no estimator was asked for")
+        if not 0.1 <= self.train_share <= 1.0:
+            raise OptionError(f"the training share is {self.train_share}; give 0.1 to 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a study found."""
+
+    robot: Robot
+    problem: Problem
+    training: tuple[Experiment, ...]
+    testing: tuple[Experiment, ...]
+    held_out: str  # in words: what the methods were judged on
+    nominal: Validation  # the model as it was, on the training data: does it fit the recording at all?
+    estimates: Mapping[str, Estimate]
+    validations: Mapping[str, Validation]
+    failures: Mapping[str, str]
+    best: str
+    notes: tuple[str, ...]
+
+    @property
+    def estimate(self) -> Estimate:
+        return self.estimates[self.best]
+
+    @property
+    def validation(self) -> Validation | None:
+        return self.validations.get(self.best)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on whether to use the result."""
+        found, judged = self.estimate, self.validation
+        said = f"{found.method}: " + (judged.verdict if judged is not None else "nothing was held out to judge it by")
+        if not found.converged:
+            said += f"; it did NOT converge: {found.message}"
+        elif found.data_set.rank < found.data_set.base_rank:
+            said += f"; {found.data_set.base_rank - found.data_set.rank} base parameters are not shown by the data"
+        if found.invalid:
+            bodies = len({reason.name for reason in found.invalid})
+            said += f"; not physical in {bodies} places (identify with --physical for a model file)"
+        return said
+
+
+def split_in_time(recording: Recording, share: float) -> tuple[Recording, Recording | None]:
+    """The first part of a recording to learn from, the rest to judge by; never by shuffled rows."""
+    cut = round(share * len(recording))
+    if share >= 1.0 or len(recording) - cut < 10:
+        return recording, None
+    return recording.between(0, cut), recording.between(cut, len(recording))
+
+
+def _check_joints(robot: Robot, recording: Recording) -> None:
+    if recording.n != robot.n:
+        raise DataError(
+            f"the recording has {recording.n} joints ({', '.join(recording.joints)}), {robot.name} has {robot.n} "
+            f"({', '.join(robot.dof_names)}); lock joints of the model (--lock), or choose columns by a mapping file"
+        )
+
+
+def _decimation(plan: Plan, recordings: Sequence[Experiment]) -> tuple[Decimation | None, list[str]]:
+    if plan.decimation is None or isinstance(plan.decimation, Decimation):
+        return plan.decimation, []
+    found = [automatic_decimation(x.recording) for x in recordings if isinstance(x.recording, Recording)]
+    if not found or any(one is None for one in found):
+        return None, []
+    # The widest band and the smallest step of all recordings.
+    chosen = Decimation(max(d.cutoff_hz for d in found if d), min(d.factor for d in found if d))
+    return chosen, [f"parallel low-pass at {chosen.cutoff_hz:.3g} Hz, then every {chosen.factor}th row"]
+
+
+def _with_friction(robot: Robot, chosen: Sequence[str]) -> Robot:
+    own = [prop for prop in robot.layout.properties if prop not in TRIED]
+    return robot.with_layout(properties=tuple(own) + tuple(chosen))
+
+
+def run_study(
+    robot: Robot,
+    recordings: Sequence[Recording | Experiment],
+    plan: Plan,
+    held_out: Sequence[Recording | Experiment] = (),
+    progress: Progress = silent,
+) -> Outcome:
+    """Identify by every method of a plan and judge each on recordings, or the end of them, that it has not seen."""
+    notes: list[str] = []
+
+    def ready(given: Recording | Experiment, what: str) -> Experiment:
+        experiment = given if isinstance(given, Experiment) else Experiment(given)
+        if not isinstance(experiment.recording, Recording):
+            raise DataError("a study takes recordings in memory; give streams to identify()")
+        _check_joints(robot, experiment.recording)
+        progress(what, 0.0)
+        return replace(experiment, recording=prepare(experiment.recording, robot, plan.preprocessing))
+
+    prepared = [ready(one, "preparing the recording") for one in recordings]
+    if held_out:
+        training, testing = prepared, [ready(one, "preparing what is held out") for one in held_out]
+        words = "recordings that were not used"
+    else:
+        training, testing = [], []
+        for one in prepared:
+            first, rest = split_in_time(one.recording, plan.train_share)  # type: ignore[arg-type]
+            training.append(replace(one, recording=first))
+            if rest is not None:
+                testing.append(replace(one, recording=rest))
+        words = f"the last {100 * (1 - plan.train_share):.0f} % of the recording" if testing else "nothing"
+    decimation, said = _decimation(plan, training)
+    notes += said
+
+    def problem_for(chosen: Robot) -> Problem:
+        return build_problem(chosen, training, terms=plan.terms, fixed=plan.fixed, decimation=decimation)
+
+    if plan.choose_friction:
+        progress("choosing friction columns", 0.0)
+        trial = problem_for(_with_friction(robot, TRIED))
+        worth = friction_worth_having(trial, identify_problem(trial, WLS()), TRIED)
+        robot = _with_friction(robot, worth)
+        notes.append(f"friction columns that the data call for: {', '.join(worth) or 'none'}")
+        problem = trial if worth == TRIED else problem_for(robot)
+    else:
+        problem = problem_for(robot)
+
+    estimates: dict[str, Estimate] = {}
+    validations: dict[str, Validation] = {}
+    failures: dict[str, str] = {}
+    for k, method in enumerate(plan.methods):
+        progress(f"identifying by {method.name}", k / len(plan.methods))
+        try:
+            found = identify_problem(problem, method, progress=progress)
+        except DataError as error:
+            if len(plan.methods) == 1:
+                raise
+            failures[method.name] = str(error)
+            continue
+        estimates[method.name] = found
+        if testing:
+            validations[method.name] = score(found.model, found.parameters, testing)
+    if not estimates:
+        raise DataError("no method came to an answer: " + "; ".join(f"{m}: {why}" for m, why in failures.items()))
+
+    def merit(name: str) -> tuple[bool, float]:
+        judged = validations.get(name)
+        return not estimates[name].converged, judged.relative if judged is not None else 0.0
+
+    best = min(estimates, key=merit)
+    nominal = score(problem.model, problem.model.nominal, training)
+    return Outcome(
+        robot=robot,
+        problem=problem,
+        training=tuple(training),
+        testing=tuple(testing),
+        held_out=words,
+        nominal=nominal,
+        estimates=estimates,
+        validations=validations,
+        failures=failures,
+        best=best,
+        notes=tuple(notes),
+    )
