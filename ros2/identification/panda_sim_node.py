@@ -21,7 +21,7 @@ def move(node, stop):
     from sensor_msgs.msg import JointState
 
     import steelyard as sy
-    from steelyard.data.writing import write_recording
+    from steelyard.data.recording import save_recording
     from steelyard.excitation.exchange import read_trajectory
     from steelyard.simulation.rig import run_rig
     from steelyard.simulation.rig_control import pd_for
@@ -47,7 +47,7 @@ def move(node, stop):
         robot, path, controller=controller, publish_rate_hz=rate, publish=publish, real_time=True, stop=stop
     )  # fmt: skip
     if values["output_file"]:
-        write_recording(run.recording, values["output_file"])
+        save_recording(run.recording, values["output_file"])
     node.get_logger().info(f"{len(run.recording)} samples, behind the clock by at most {1e3 * run.latest_s:.1f} ms")
     return run
 

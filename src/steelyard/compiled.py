@@ -101,7 +101,7 @@ def _libraries() -> ThreadpoolController:
 
 def one_blas_thread() -> AbstractContextManager:
     """Linear algebra in one thread: with small matrices, or inside our own threads, more are in each other's way."""
-    return _libraries().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 def over_samples(count: int, work: Callable[[int, int], None]) -> None:

@@ -16,12 +16,12 @@ from ..data.decimation import Decimation
 from ..data.filters import Butterworth
 from ..data.load import load_recording
 from ..data.preprocess import default_steps
-from ..data.recording import Recording
-from ..data.writing import checked_output, write_recording
+from ..data.recording import Recording, save_recording
 from ..errors import OptionError
 from ..evaluation.study import Outcome, Plan, run_study
 from ..evaluation.truth import Truth, compare_with_truth
 from ..evaluation.validation import Validation, validate
+from ..files import checked_output
 from ..identification.estimators import ESTIMATORS, estimator_named
 from ..identification.fit import Estimator
 from ..identification.fit import Progress as Reporter
@@ -116,7 +116,8 @@ class _Cut:
 def _print_scores(out: Console, title: str, scores: dict[str, Validation]) -> None:
     first = next(iter(scores.values()))
     columns = [f"{m} {what}" for m in scores for what in ("RMSE", "max")]
-    made = table(title, "joint", "nominal RMSE", *columns, right=("nominal RMSE", *columns))
+    say(out, title)
+    made = table(None, "joint", "nominal RMSE", *columns, right=("nominal RMSE", *columns))
     for k, joint in enumerate(first.joints):
         cells = [number(x, 3) for s in scores.values() for x in (s.joints[k].rmse, s.joints[k].largest)]
         add_row(made, joint.joint, number(joint.nominal_rmse, 3), *cells)
@@ -129,8 +130,9 @@ def _print_parameters(out: Console, outcome: Outcome, whole: bool) -> None:
     found = outcome.estimate
     order = np.argsort(found.base_relative) if not whole else np.arange(len(found.base_names))
     nominal = found.model.base.reduce(found.nominal)
+    say(out, f"base parameters by {found.method}" + ("" if whole else ", the surest first"))
     made = table(
-        f"base parameters by {found.method}" + ("" if whole else ", the surest first"),
+        None,
         "parameter", "value", "± deviation", "%", "nominal",
         right=("value", "± deviation", "%", "nominal"),
     )  # fmt: skip
@@ -289,11 +291,10 @@ def identify_command(
         written.append(str(export))
     if as_json:
         found = outcome.estimate
+        sure = zip(found.base_parameters, found.base_deviation, strict=True)
         base = {
             name: {"value": value, "deviation": deviation}
-            for name, value, deviation in zip(
-                found.base_names, found.base_parameters, found.base_deviation, strict=True
-            )
+            for name, (value, deviation) in zip(found.base_names, sure, strict=True)
         }
         parameters = dict(zip(found.names, found.parameters, strict=True))
         print_json({**plain(summary), "base_parameters": base, "parameters": parameters, "written": written})
@@ -342,7 +343,7 @@ def predict_command(
     if output is not None:
         predicted = found.torque(ready)
         more = {"tau_predicted": predicted, "tau_residual": ready.tau - predicted}
-        write_recording(Recording(ready.t, ready.q, ready.tau, ready.qd, ready.qdd, ready.joints, more), output)
+        save_recording(Recording(ready.t, ready.q, ready.tau, ready.qd, ready.qdd, ready.joints, more), output)
     if as_json:
         print_json({**plain(asdict(judged)), "written": None if output is None else str(output)})
         return

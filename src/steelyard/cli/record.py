@@ -13,9 +13,9 @@ from rich.console import Console
 from ..data.capture import Gaps, capture, gaps_in, read_part
 from ..data.dds import Network
 from ..data.live import TOPIC, JointStateReader
-from ..data.recording import Recording
-from ..data.writing import checked_output, write_recording
+from ..data.recording import SUFFIXES, Recording, save_recording
 from ..errors import OptionError
+from ..files import checked_output
 from .options import AsJson, Lock, names, robot_from
 from .output import console, print_json, say
 
@@ -105,11 +105,11 @@ def record_command(
 
     Example: `steelyard record --model panda --seconds 30 --output run.npz`
     """
-    checked_output(output)
+    checked_output(output, SUFFIXES)
     counts: dict[str, int] = {}
     if recover is not None:
         recording = read_part(recover)
-        write_recording(recording, output)
+        save_recording(recording, output)
         gaps = gaps_in(recording.t)
     else:
         robot = None if model is None else robot_from(model, lock)

@@ -15,9 +15,10 @@ from rich.console import Console
 
 from ..data.dds import Network
 from ..data.live import TOPIC, JointStateWriter
-from ..data.writing import checked_output, write_recording
+from ..data.recording import SUFFIXES, save_recording
 from ..errors import DataError, OptionError
 from ..excitation.exchange import read_trajectory
+from ..files import checked_output
 from ..robot.robot import Robot
 from ..simulation.rig import Noise, Publish, RigRun, run_rig
 from ..simulation.rig_control import PUBLISH_RATE_HZ, pd_for
@@ -177,7 +178,7 @@ def rig_command(
     if output is None and not publish:
         raise OptionError("nothing would come of it; give --output, --publish or both")
     if output is not None:
-        checked_output(output)
+        checked_output(output, SUFFIXES)
     unread: list[str] = []
     if config is not None:
         rate, unread = _configured_rate(config)
@@ -224,7 +225,7 @@ def rig_command(
     if not len(recording):
         raise DataError("stopped before the first sample; nothing was recorded")
     if output is not None:
-        write_recording(recording, output)
+        save_recording(recording, output)
     error = np.abs(recording.more["q_true"] - recording.more["q_d"]).max(axis=0)
     late = run.latest_s if real_time or publish else None
     if as_json:

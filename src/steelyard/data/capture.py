@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, OptionError
+from ..files import checked_output
 from .live import JointStateReader, LiveSample
-from .recording import Recording
-from .writing import checked_output, write_recording
+from .recording import SUFFIXES, Recording, save_recording
 
 FORMAT = "steelyard capture 1"
 _GAP = 1.5  # median steps from sample to sample beyond which samples are missing
@@ -104,7 +104,7 @@ def capture(
     `joints` are the names in the recording, where they are others than those published. What had come before an
     error is in the `.part` file, which `read_part` reads.
     """
-    output = checked_output(output)
+    output = checked_output(output, SUFFIXES)
     part = part_of(output)
     about: dict[str, Any] = {
         "source": "live joint states",
@@ -154,7 +154,7 @@ def capture(
         recording.t, recording.q, recording.tau, recording.qd, None, recording.joints, recording.more, about
     )
     try:
-        write_recording(recording, output)
+        save_recording(recording, output)
     except OptionError as error:
         raise OptionError(
             f"{error}; the samples are in {part}: `steelyard record --recover {part} --output OTHER`"

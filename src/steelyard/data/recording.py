@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +11,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError, OptionError
+from ..errors import DataError
+from ..files import checked_output, whole_or_not
 
 Array = NDArray[np.float64]
 _MATRICES = ("q", "tau", "qd", "qdd")
@@ -147,25 +146,14 @@ def _write_csv(file: BinaryIO, recording: Recording) -> None:
 
 
 _WRITERS = {".npz": _write_npz, ".csv": _write_csv}
+SUFFIXES = tuple(_WRITERS)
 
 
 def save_recording(recording: Recording, path: str | Path) -> Path:
     """Write a recording as NPZ or CSV, whole or not at all."""
-    path = Path(path)
-    write = _WRITERS.get(path.suffix.lower())
-    if write is None:
-        raise OptionError(f"{path}: recordings are written as .npz or .csv")
-    if not path.parent.is_dir():
-        raise OptionError(f"{path}: no folder {path.parent}; make it first")
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=path.suffix, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file, recording)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+    path = checked_output(path, SUFFIXES)
+    with whole_or_not(path) as temporary, temporary.open("wb") as file:
+        _WRITERS[path.suffix.lower()](file, recording)
     return path
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..data.decimation import Decimation
-from ..data.preprocess import automatic_decimation
+from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
 from ..data.recording import Recording
+from ..dynamics import base_parameters
 from ..errors import DataError, OptionError
 from ..identification.estimate import Estimate
 from ..identification.estimators import WLS
@@ -21,6 +22,8 @@ from .validation import Validation, score
 
 # Friction columns that are tried where the user leaves the choice.
 TRIED = ("coulomb", "offset")
+# Decimation leaves at least so many torques a base parameter.
+_ROWS_A_PARAMETER = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,7 @@ class Outcome:
         elif found.data_set.rank < found.data_set.base_rank:
             said += f"; {found.data_set.base_rank - found.data_set.rank} base parameters are not shown by the data"
         if found.invalid:
-            bodies = len({reason.name for reason in found.invalid})
+            bodies = len({reason.subject for reason in found.invalid})
             said += f"; not physical in {bodies} places (identify with --physical for a model file)"
         return said
 
@@ -97,14 +100,20 @@ def _check_joints(robot: Robot, recording: Recording) -> None:
         )
 
 
-def _decimation(plan: Plan, recordings: Sequence[Experiment]) -> tuple[Decimation | None, list[str]]:
+def _decimation(plan: Plan, recordings: Sequence[Experiment], rank: int) -> tuple[Decimation | None, list[str]]:
     if plan.decimation is None or isinstance(plan.decimation, Decimation):
         return plan.decimation, []
     found = [automatic_decimation(x.recording) for x in recordings if isinstance(x.recording, Recording)]
     if not found or any(one is None for one in found):
         return None, []
-    # The widest band and the smallest step of all recordings.
-    chosen = Decimation(max(d.cutoff_hz for d in found if d), min(d.factor for d in found if d))
+    # The widest band and the smallest step of all recordings, and rows enough to tell noise from parameters.
+    step = min(d.factor for d in found if d)
+    torques = sum(x.recording.n * len(x.recording) for x in recordings if isinstance(x.recording, Recording))
+    step = min(step, int(torques / (_ROWS_A_PARAMETER * rank)))
+    if step < 2:
+        return None, []
+    slowest = min(x.rate_hz for x in recordings)
+    chosen = Decimation(max(*(d.cutoff_hz for d in found if d), slowest / (ROWS_A_CYCLE * step)), step)
     return chosen, [f"parallel low-pass at {chosen.cutoff_hz:.3g} Hz, then every {chosen.factor}th row"]
 
 
@@ -143,7 +152,7 @@ def run_study(
             if rest is not None:
                 testing.append(replace(one, recording=rest))
         words = f"the last {100 * (1 - plan.train_share):.0f} % of the recording" if testing else "nothing"
-    decimation, said = _decimation(plan, training)
+    decimation, said = _decimation(plan, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
 
     def problem_for(chosen: Robot) -> Problem:

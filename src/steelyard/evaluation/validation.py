@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 _PIECES = 20
 # A difference of less than this many standard errors may be chance.
 _SURE = 2.0
+# Errors that differ by less than this share are alike for any use.
+_ALIKE = 0.05
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ def _surely_better(e: Array, before: Array, use: NDArray[np.bool_], size: Array)
     edges = np.linspace(0, len(e), min(_PIECES, max(2, len(e) // 5)) + 1).astype(int)
     pieces = np.array([drop[a:b].sum() for a, b in pairwise(edges)])
     spread = pieces.std(ddof=1) / np.sqrt(len(pieces))
-    return float(pieces.mean() / spread) if spread > 0 else float(np.sign(pieces.mean()) * np.inf)
+    if spread > 0:
+        return float(pieces.mean() / spread)
+    return float(np.copysign(np.inf, pieces.mean())) if pieces.mean() else 0.0
 
 
 def _verdict(scores: tuple[JointScore, ...], relative: float, nominal: float, sure: float) -> tuple[bool, str]:
@@ -105,6 +109,8 @@ def _verdict(scores: tuple[JointScore, ...], relative: float, nominal: float, su
         return True, f"better than the nominal model on held-out data: {figures}" + (
             f"; but worse in {listed}" if worse else ""
         )
+    if abs(relative - nominal) <= _ALIKE * nominal:
+        return False, f"as good as the nominal model, and no better: {figures}; there is nothing to gain, or to lose"
     if relative < nominal:
         return False, (
             f"not surely better than the nominal model: {figures}, a difference of {sure:.1f} standard errors; "
@@ -126,10 +132,10 @@ def score(
     for one in experiments:
         if not isinstance(one.recording, Recording):
             raise DataError("scores are made of recordings in memory, not of streams")
-        predicted = (sliced_torque(model, values, one.recording, one.load) for values in (theta, model.nominal))
-        pieces.append((one.recording.tau, *predicted, counted(one.recording)))
+        both = (sliced_torque(model, values, one.recording, one.load) for values in (theta, model.nominal))
+        pieces.append((one.recording.tau, *both, counted(one.recording).astype(float)))
     tau, predicted, nominal, mask = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    use = mask.astype(bool)
+    use = mask > 0.5
     if not use.any():
         raise DataError("no sample of the validation recording is usable; see its quality by `steelyard inspect`")
     scores = tuple(

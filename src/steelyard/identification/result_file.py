@@ -1,8 +1,6 @@
 """Results on disk: a YAML file that people can read and that reads back as the same `Estimate`."""
 
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ..errors import DataError, OptionError
+from ..errors import DataError
+from ..files import whole_or_not
 from ..robot.identity import describe_robot, robot_described
 from ..robot.robot import frozen
 from . import terms as _terms
@@ -66,20 +65,9 @@ def plain(value: Any) -> Any:
 def write_yaml(content: Mapping[str, Any], path: str | Path) -> Path:
     """Write YAML whole or not at all."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise OptionError(f"{path}: no folder {path.parent}; make it first")
     text = yaml.dump(plain(content), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+    with whole_or_not(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return path
 
 

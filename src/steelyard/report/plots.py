@@ -1,12 +1,10 @@
 """Interactive pictures as one self-contained HTML file."""
 
-import os
-import tempfile
 from pathlib import Path
 
 import plotly.graph_objects as go
 
-from ..errors import OptionError
+from ..files import whole_or_not
 
 # Colours that stay apart for colour-blind eyes (Okabe and Ito), in light and dark.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -36,17 +34,8 @@ def colour(k: int) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    if not path.parent.is_dir():
-        raise OptionError(f"{path}: no folder {path.parent}; make it first")
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+    with whole_or_not(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def page(title: str, parts: list[str | go.Figure]) -> str:

@@ -77,7 +77,7 @@ def robot_described(spec: Mapping[str, Any], folder: Path | None = None) -> tupl
         )
     except (TypeError, ValueError) as error:
         raise ModelError(f"the description of the robot is not usable: {error}") from None
-    notes = ()
+    notes: tuple[str, ...] = ()
     if spec.get("sha256") not in (None, _model_hash(robot)):
         notes = (f"the model file {model} has changed since",)
     return robot, notes

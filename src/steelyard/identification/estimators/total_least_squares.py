@@ -55,7 +55,7 @@ class TLS:
         torque = np.linalg.norm(y) if self.scaling == "relative" else 1.0
         Z = np.column_stack([A[:, exact], A[:, ~exact] / D[~exact], y / torque])
         # Exact columns first: below their triangle is what they cannot explain.
-        R = np.linalg.qr(Z, mode="r")
+        R: Array = np.asarray(np.linalg.qr(Z, mode="r"))
         m = int(exact.sum())
         _, s, Vt = np.linalg.svd(R[m:, m:])
         v = Vt[-1]
