@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ..data.decimation import Decimation
 from ..data.filters import Butterworth
 from ..data.load import load_recording
+from ..data.mapping import read_mapping
 from ..data.preprocess import default_steps
 from ..data.recording import Recording, save_recording
 from ..errors import OptionError
@@ -23,14 +24,16 @@ from ..evaluation.truth import Truth, compare_with_truth
 from ..evaluation.validation import Validation, validate
 from ..files import checked_output
 from ..identification.estimators import ESTIMATORS, estimator_named
+from ..identification.estimators.physical import Physical
 from ..identification.fit import Estimator
 from ..identification.fit import Progress as Reporter
 from ..identification.identify import terms_named
 from ..identification.result_file import SavedResult, plain, read_result, save_result
-from ..identification.terms import TERMS
+from ..identification.terms import TERMS, couplings
 from ..robot.export import FORMATS, export_model
 from ..robot.robot import Robot
-from .options import AsJson, Bodies, Gravity, Lock, Mounting, is_quiet, names, robot_from
+from ..robot.sidecar import read_sidecar
+from .options import AsJson, Bodies, Gravity, Lock, Mounting, is_quiet, names, numbers, robot_from
 from .output import add_row, console, number, print_json, say, table
 
 ModelOption = Annotated[
@@ -111,6 +114,14 @@ class _Cut:
     def __call__(self, recording: Recording, robot: Robot) -> tuple:
         usual = default_steps(recording, robot)
         return tuple(Butterworth(cutoff_hz=self.cutoff_hz) if isinstance(s, Butterworth) else s for s in usual)
+
+
+def gear_of(robot: Robot, mapping: Path | None) -> dict[str, Any]:
+    """The gear that a mapping states, else the one beside the model; empty where there is none."""
+    gear = None if mapping is None else read_mapping(mapping).gear
+    if gear is None and robot.source is not None and robot.source.path is not None:
+        gear = read_sidecar(robot.source.path).gear
+    return {} if gear is None else gear.model_dump(mode="json")
 
 
 def _print_scores(out: Console, title: str, scores: dict[str, Validation]) -> None:
@@ -244,6 +255,9 @@ def identify_command(
         str, typer.Option(help="Keep every n-th row after a low-pass on regressor and torque: auto, none or n.")
     ] = "auto",
     decimation_cutoff: Annotated[float | None, typer.Option(help="Cut-off of that low-pass, Hz.")] = None,
+    delay: Annotated[
+        str, typer.Option(metavar="SECONDS", help="How much later than the motion the torque is recorded; or auto.")
+    ] = "auto",
     repair: Repair = False,
     all_parameters: Annotated[bool, typer.Option("--all-parameters", help="Print all base parameters.")] = False,
     lock: Lock = None,
@@ -260,15 +274,15 @@ def identify_command(
     robot = robot_from(model, lock, bodies, None if auto else friction, gravity, mounting)
     methods = _methods(algorithm)
     if physical:
-        from ..identification.estimators.physical import Physical
-
         methods = tuple(Physical(inner=method) for method in methods)
     for path, suffixes in ((output, (".yaml", ".yml")), (export, tuple(FORMATS))):
         if path is not None:
             checked_output(path, suffixes)
+    gear = gear_of(robot, mapping)
     plan = Plan(
         methods=methods,
-        terms=terms_named(names(terms) or []),
+        terms=(*terms_named(names(terms) or []), *couplings(gear)),
+        delay=delay if delay == "auto" else float(numbers(delay, 1, "--delay")[0]),
         fixed=_fixed(fix),
         preprocessing=_steps(preprocessing, cutoff),
         decimation=_decimation(decimate, decimation_cutoff),

@@ -4,11 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ..data.decimation import Decimation
 from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
 from ..data.recording import Recording
+from ..data.rows import standstill_speeds
 from ..dynamics import base_parameters
 from ..errors import DataError, OptionError
+from ..identification.alignment import aligned, find_delay, shifted
 from ..identification.estimate import Estimate
 from ..identification.estimators import WLS
 from ..identification.fit import Estimator, Progress, silent
@@ -37,6 +41,7 @@ class Plan:
     decimation: Decimation | str | None = "auto"
     train_share: float = 0.8  # of each recording, in time, where no recording for validation is given
     choose_friction: bool = False
+    delay: float | str = "auto"  # s that the torque is recorded after the motion; found from the data unless given
 
     def __post_init__(self) -> None:
         if not self.methods:
@@ -155,18 +160,38 @@ def run_study(
     decimation, said = _decimation(plan, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
 
-    def problem_for(chosen: Robot) -> Problem:
-        return build_problem(chosen, training, terms=plan.terms, fixed=plan.fixed, decimation=decimation)
+    moving = [one.recording.qd for one in training if isinstance(one.recording, Recording)]
+    dead_zone = np.max([standstill_speeds(qd) for qd in moving if qd is not None], axis=0)
 
+    def problem_for(chosen: Robot) -> Problem:
+        return build_problem(
+            chosen, training, terms=plan.terms, fixed=plan.fixed, decimation=decimation, dead_zone=dead_zone
+        )
+
+    problem = problem_for(_with_friction(robot, TRIED) if plan.choose_friction else robot)
+    delay = 0.0
+    if plan.delay == "auto":
+        progress("looking for a delay between torque and motion", 0.0)
+        found_delay = find_delay(problem)
+        if found_delay.believed:
+            delay = found_delay.seconds
+            notes.append(
+                f"the torque is recorded {1e3 * abs(delay):.3g} ± {1e3 * found_delay.deviation:.1g} ms "
+                f"{'after' if delay > 0 else 'before'} the motion it belongs to; that was taken out"
+            )
+    else:
+        delay = float(plan.delay)
+    if delay:
+        problem = aligned(problem, delay)
+        training = list(problem.experiments)
+        testing = [replace(one, recording=shifted(one.recording, delay)) for one in testing]  # type: ignore[arg-type]
     if plan.choose_friction:
         progress("choosing friction columns", 0.0)
-        trial = problem_for(_with_friction(robot, TRIED))
-        worth = friction_worth_having(trial, identify_problem(trial, WLS()), TRIED)
-        robot = _with_friction(robot, worth)
+        worth = friction_worth_having(problem, identify_problem(problem, WLS()), TRIED)
         notes.append(f"friction columns that the data call for: {', '.join(worth) or 'none'}")
-        problem = trial if worth == TRIED else problem_for(robot)
-    else:
-        problem = problem_for(robot)
+        if worth != TRIED:
+            problem = problem_for(_with_friction(robot, worth))
+        robot = _with_friction(robot, worth)
 
     estimates: dict[str, Estimate] = {}
     validations: dict[str, Validation] = {}
@@ -174,7 +199,7 @@ def run_study(
     for k, method in enumerate(plan.methods):
         progress(f"identifying by {method.name}", k / len(plan.methods))
         try:
-            found = identify_problem(problem, method, progress=progress)
+            found = identify_problem(problem, method, about={"torque_delay_s": delay}, progress=progress)
         except DataError as error:
             if len(plan.methods) == 1:
                 raise

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..data.recording import Recording
 from ..errors import DataError
+from ..identification.alignment import shifted
 from ..identification.estimate import Estimate
 from ..identification.identify import prepare, told_of
 from ..identification.model import Experiment, LinearModel, Load, sliced_torque
@@ -162,5 +163,5 @@ def validate(
     """How well an estimate predicts a recording that it has not seen, against the robot's nominal parameters."""
     if robot.dof_names != estimate.model.robot.dof_names:
         raise DataError("the estimate is of another robot: its joints differ")
-    ready = prepare(recording, robot, preprocessing)
+    ready = shifted(prepare(recording, robot, preprocessing), float(estimate.about.get("torque_delay_s", 0.0)))
     return score(estimate.model, estimate.parameters, [Experiment(ready, load)], told_of(ready))

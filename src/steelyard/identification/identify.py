@@ -131,12 +131,15 @@ def identify(
     return identify_problem(problem, estimator, progress=progress)
 
 
-def identify_problem(problem: Problem, estimator: Estimator, *, progress: Progress = silent) -> Estimate:
+def identify_problem(
+    problem: Problem, estimator: Estimator, *, about: Mapping[str, Any] | None = None, progress: Progress = silent
+) -> Estimate:
     """Solve a problem that stands, and note what it was made of."""
-    about: dict[str, Any] = {
+    told: dict[str, Any] = {
+        **(about or {}),
         "versions": versions(),
         "recordings": [told_of(x.recording) for x in problem.experiments if isinstance(x.recording, Recording)],
     }
     if problem.decimation is not None:
-        about["decimation"] = {"cutoff_hz": problem.decimation.cutoff_hz, "factor": problem.decimation.factor}
-    return estimate(problem, estimator, about, progress)
+        told["decimation"] = {"cutoff_hz": problem.decimation.cutoff_hz, "factor": problem.decimation.factor}
+    return estimate(problem, estimator, told, progress)

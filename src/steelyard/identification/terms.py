@@ -3,8 +3,9 @@
 Each term is linear in its parameters once its settings are given, and independent of all columns of the robot.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +138,52 @@ class SpringTerm(_JointTerm):
 
     def columns(self, robot: Robot, block: Recording) -> Array:
         return _diagonal(block.q - np.asarray(self.rest))
+
+
+@dataclass(frozen=True)
+class CouplingTerm:
+    """Friction and inertia of a motor that two joints turn together: of s = q̇_motor + ratio q̇_joint.
+
+    Its torque c sgn(s) + b s + J ṡ acts on both joints, on the second times the ratio, as in the wrists of many arms.
+    """
+
+    motor: str
+    joint: str
+    ratio: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and self.ratio) or self.motor == self.joint:
+            raise OptionError(f"the coupling of {self.motor} with {self.joint} by {self.ratio} is none")
+
+    def names(self, robot: Robot) -> tuple[str, ...]:
+        return tuple(f"{self.motor}+{self.joint}.{part}" for part in ("armature", "damping", "coulomb"))
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        return ("kg·m²", "N·m·s/rad", "N·m")
+
+    def nominal(self, robot: Robot) -> Array:
+        return np.zeros(3)
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        if not {self.motor, self.joint} <= set(robot.dof_names):
+            raise OptionError(f"{robot.name} has no joints {self.motor} and {self.joint} for a coupling of motors")
+        i, j = robot.dof_names.index(self.motor), robot.dof_names.index(self.joint)
+        assert block.qd is not None
+        assert block.qdd is not None
+        speed = block.qd[:, i] + self.ratio * block.qd[:, j]
+        values = np.column_stack([block.qdd[:, i] + self.ratio * block.qdd[:, j], speed, np.sign(speed)])
+        out = np.zeros((len(block), robot.n, 3))
+        out[:, i], out[:, j] = values, self.ratio * values
+        return out
+
+
+def couplings(gear: Mapping[str, Any]) -> tuple[CouplingTerm, ...]:
+    """The coupled motors of a gear, as a sidecar or a mapping file states it."""
+    ratio = dict(zip(gear.get("joints", ()), gear.get("ratio", ()), strict=False))
+    return tuple(
+        CouplingTerm(c["motor_of"], c["joint"], float(c["ratio"]) / float(ratio[c["motor_of"]]))
+        for c in gear.get("coupling", ())
+    )
 
 
 TERMS: dict[str, Term] = {

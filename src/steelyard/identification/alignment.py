@@ -1,0 +1,132 @@
+"""The delay between torque and motion, found from the residuals and taken out.
+
+A torque that is recorded d seconds after the motion that it belongs to reads tau(t) = tau_true(t − d); to first order
+the residual has the part −d dtau/dt in it. A controller that holds its torque for a period records it half a period
+early; sensors and busses add delays of their own. Unmended, a delay passes for damping and inertia.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from ..data.recording import Recording
+from ..robot.robot import Robot
+from .conclude import estimate
+from .estimators.least_squares import WLS
+from .model import Experiment, sliced_torque
+from .problem import Problem, build_problem
+
+Array = NDArray[np.float64]
+_TURNS = 6
+# A delay that is this many times its own standard deviation is believed.
+_SURE = 4.0
+# More than this is no delay of a signal but a wrong recording.
+_MOST_SECONDS = 0.1
+_CHANNEL = "torque_rate"
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How much later the torque was recorded than the motion, and how sure that is."""
+
+    seconds: float
+    deviation: float
+
+    @property
+    def believed(self) -> bool:
+        return abs(self.seconds) > _SURE * self.deviation
+
+
+@dataclass(frozen=True)
+class _DelayTerm:
+    """−dtau/dt, which multiplies the delay."""
+
+    def names(self, robot: Robot) -> tuple[str, ...]:
+        return ("delay",)
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        return ("s",)
+
+    def nominal(self, robot: Robot) -> Array:
+        return np.zeros(1)
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        rate = block.more.get(_CHANNEL, np.ones(block.tau.shape))  # ones where only the structure is asked for
+        return -np.asarray(rate)[:, :, None]
+
+
+def shifted(recording: Recording, delay: float) -> Recording:
+    """The recording with its torque read `delay` seconds later; rows whose torque was not recorded do not count."""
+    if delay == 0.0 or len(recording) < 4:
+        return recording
+    t = recording.t + delay
+    inside = (t >= recording.t[0]) & (t <= recording.t[-1])
+    tau = CubicSpline(recording.t, recording.tau)(np.clip(t, recording.t[0], recording.t[-1]))
+    use = np.asarray(recording.more.get("use", np.ones(recording.tau.shape)), dtype=float)
+    use = np.where(inside if use.ndim == 1 else inside[:, None], use, 0.0)
+    return replace(recording, tau=tau, more={**recording.more, "use": use})
+
+
+def _rate(recording: Recording, tau: Array) -> Array:
+    """dtau/dt of a predicted torque; 0 beside flips of dry friction, for no delay can be read from a jump."""
+    slope = np.gradient(tau, recording.t, axis=0)
+    assert recording.qd is not None
+    flips = np.zeros(slope.shape, dtype=bool)
+    flips[1:] = recording.qd[1:] * recording.qd[:-1] <= 0
+    near = flips | np.roll(flips, 1, axis=0) | np.roll(flips, -1, axis=0)
+    return np.where(near, 0.0, slope)
+
+
+def _moved(experiments: Sequence[Experiment], delay: float) -> list[Experiment]:
+    moved = []
+    for one in experiments:
+        assert isinstance(one.recording, Recording)
+        moved.append(replace(one, recording=shifted(one.recording, delay)))
+    return moved
+
+
+def _again(problem: Problem, experiments: Sequence[Experiment], *extra: _DelayTerm) -> Problem:
+    model = problem.model
+    return build_problem(
+        model.robot,
+        experiments,
+        terms=(*model.terms, *extra),
+        fixed=model.fixed,
+        decimation=problem.decimation,
+        dead_zone=model.dead_zone,
+    )
+
+
+def aligned(problem: Problem, delay: float) -> Problem:
+    """The problem with the torque of all its recordings moved by a delay."""
+    return problem if delay == 0.0 else _again(problem, _moved(problem.experiments, delay))
+
+
+def _step(problem: Problem) -> Delay:
+    """One Gauss–Newton step: parameters and delay together."""
+    theta = problem.model.base.expand(WLS().fit(problem).beta, problem.model.nominal)
+    experiments = []
+    for one in problem.experiments:
+        recording = one.recording
+        assert isinstance(recording, Recording)
+        rate = _rate(recording, sliced_torque(problem.model, theta, recording, one.load))
+        experiments.append(replace(one, recording=replace(recording, more={**recording.more, _CHANNEL: rate})))
+    both = estimate(_again(problem, experiments, _DelayTerm()), WLS())
+    k = both.names.index("delay")
+    return Delay(float(both.parameters[k]), float(both.deviation[k]))
+
+
+def find_delay(problem: Problem) -> Delay:
+    """The delay that all recordings of a problem share; no delay and no certainty where none can be found."""
+    total, last = 0.0, Delay(0.0, np.inf)
+    for _ in range(_TURNS):
+        last = _step(aligned(problem, total))
+        if not np.isfinite(last.deviation) or abs(total + last.seconds) > _MOST_SECONDS:
+            return Delay(0.0, np.inf)
+        total += last.seconds
+        if abs(last.seconds) < 0.1 * last.deviation:
+            break
+    return Delay(total, last.deviation)
