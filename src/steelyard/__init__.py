@@ -32,6 +32,7 @@ from .evaluation.model_compare import compare_models
 from .evaluation.validation import validate
 from .excitation.design import design_excitation
 from .identification.estimators import IRLS, MAP, ML, OLS, TLS, WLS, Ridge
+from .identification.estimators.physical import Physical
 from .identification.identify import identify
 from .identification.result_file import read_result, save_result
 from .robot.export import export_model
@@ -52,6 +53,7 @@ __all__ = [
     "DataError",
     "ModelError",
     "OptionError",
+    "Physical",
     "Recording",
     "Ridge",
     "Robot",
@@ -65,8 +67,8 @@ __all__ = [
     "export_model",
     "forward_dynamics",
     "gravity",
-    "inspect_recording",
     "identify",
+    "inspect_recording",
     "inverse_dynamics",
     "jacobian",
     "jacobian_rate",
