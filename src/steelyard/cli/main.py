@@ -6,7 +6,18 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import com, convert, excite, gear, identify, inspect, models, record, rig, simulate
+from . import (
+    com,
+    convert,
+    excite,
+    gear,
+    identify,
+    inspect,
+    models,
+    record,
+    rig,
+    simulate,
+)
 
 app = typer.Typer(
     name="steelyard",
@@ -15,16 +26,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-models.register(app)
-excite.register(app)
-simulate.register(app)
-identify.register(app)
-gear.register(app)
-com.register(app)
-rig.register(app)
-record.register(app)
-convert.register(app)
-inspect.register(app)
+for _group in (
+    models,
+    excite,
+    simulate,
+    rig,
+    record,
+    convert,
+    inspect,
+    identify,
+    com,
+    gear,
+):
+    _group.register(app)
 
 
 def _version(asked: bool) -> None:
