@@ -78,6 +78,21 @@ def test_joints_go_by_name_into_the_robots_order(tmp_path, rng):
     assert np.array_equal(run.q, np.array([m[3][[2, 1]] for m in messages]))
 
 
+def test_a_prefix_of_all_joints_does_not_hide_them(tmp_path, rng):
+    names = ("panda_finger_joint1", "panda_finger_joint2", *(f"panda_joint{k}" for k in range(7, 0, -1)))
+    messages = states(rng, joints=names)
+    path = write(tmp_path / "run", messages)
+    run = sy.load_recording(path, sy.load_robot("panda"))
+    assert np.array_equal(run.q, np.array([m[3][:1:-1] for m in messages]))
+    assert run.joints == tuple(f"joint{k}" for k in range(1, 8))
+    two = [
+        (*m[:2], ("left_joint1", "left_joint2", "right_joint1", "right_joint2"), *(x[:4] for x in m[3:]))
+        for m in messages
+    ]
+    with pytest.raises(DataError, match="or they have several"):
+        sy.load_recording(write(tmp_path / "two", two), sy.load_robot("two_link"))
+
+
 def test_partial_messages_make_whole_rows_and_the_gap_is_said(tmp_path, rng):
     whole = states(rng, 100)
     parts = []

@@ -97,6 +97,15 @@ def test_columns_go_to_the_robots_joints_by_name_and_what_is_left_is_said(tmp_pa
     assert "grip" in run.about["unused_columns"]
 
 
+@pytest.mark.parametrize("pattern", ["arm_joint{}_{}", "{1}_arm_joint{0}", "arm/joint{}/{}", "{1} ARM-Joint{0}"])
+def test_a_prefix_of_all_joints_does_not_hide_them(tmp_path, pattern):
+    names = [pattern.format(k, word) for word in ("effort", "position") for k in (2, 1)]
+    text = ",".join(["time", *names]) + "\n0,4,3,2,1\n1,8,7,6,5\n"
+    run = load(tmp_path, text, sy.load_robot("two_link"))
+    assert run.q.tolist() == [[1, 2], [5, 6]]
+    assert run.tau.tolist() == [[3, 4], [7, 8]]
+
+
 @pytest.mark.parametrize(("width", "n", "rates"), [(15, 7, ()), (22, 7, ("qd",)), (29, 7, ("qd", "qdd"))])
 def test_width_says_what_the_columns_are_where_the_robot_is_known(tmp_path, rng, width, n, rates):
     table = rng.standard_normal((10, width))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import DataError, unknown_name
 from .blocks import CHUNK_BYTES, Block, Fault, Held, Log, checked
+from .columns import places_of
 
 STATE, TRAJECTORY = "sensor_msgs/msg/JointState", "trajectory_msgs/msg/JointTrajectory"
 SUFFIXES = (".db3", ".mcap", ".bag")
@@ -227,13 +228,13 @@ def _joints_in(peeked: Sequence[Any], wanted: Sequence[str]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
             raise DataError(f"a message names a joint twice: {', '.join(names[:20])}")
     if wanted:
-        missing = [joint for joint in wanted if joint not in every]
-        if missing:
+        found = places_of(wanted, every)
+        if isinstance(found, str):
             raise DataError(
-                f"no message has joint '{missing[0]}'; they have {', '.join(every[:40]) or 'no names'}; "
-                "say in a mapping whose they are (joints: …)"
+                f"no message has joint '{found}', or they have several; there are {', '.join(every[:40]) or 'none'}; "
+                "lock or leave out what is not there, or give the model of this robot"
             )
-        return tuple(wanted)
+        return tuple(every[k] for k in found)
     if len({frozenset(names) for names in sets}) > 1:
         listed = "; ".join(", ".join(names[:8]) for names in sets[:4])
         raise DataError(

@@ -60,9 +60,28 @@ def _tokens(name: str) -> list[str]:
     return _TOKEN.findall(name.lower())
 
 
-def same_name(one: str, other: str) -> bool:
-    """Whether two names differ only in case and in what separates their parts."""
-    return _tokens(one) == _tokens(other)
+def places_of(wanted: Sequence[str], names: Sequence[str]) -> tuple[int, ...] | str:
+    """Where each wanted joint stands among the names, or the first one that is not to be found for certain.
+
+    Case and what separates the parts of a name do not matter, nor does one prefix that all the wanted (or all they are
+    found as) have in common: `joint1` is found as `panda_joint1`, where `panda_joint2` is there for `joint2`, too.
+    """
+    if all(names.count(name) == 1 for name in wanted):
+        return tuple(names.index(name) for name in wanted)
+    ours, theirs = [_tokens(name) for name in wanted], [_tokens(name) for name in names]
+    first = ours[0]
+    prefixes = {tuple(found[: -len(first)]) for found in theirs if first and found[-len(first) :] == first}
+    longer = [[[*prefix, *tokens] for tokens in ours] for prefix in sorted(prefixes)]
+    shorter = [[tokens[cut:] for tokens in ours] for cut in range(1, len(first)) if _one_prefix(ours, cut)]
+    fits = [option for option in longer + shorter if all(theirs.count(tokens) == 1 for tokens in option)]
+    if len(fits) != 1:
+        return next((n for n, tokens in zip(wanted, ours, strict=True) if theirs.count(tokens) != 1), wanted[0])
+    return tuple(theirs.index(tokens) for tokens in fits[0])
+
+
+def _one_prefix(names: Sequence[list[str]], cut: int) -> bool:
+    """Whether all names begin with the same parts, and go on after them."""
+    return all(tokens[:cut] == names[0][:cut] and len(tokens) > cut for tokens in names)
 
 
 def _without(tokens: list[str], part: list[str]) -> list[str] | None:

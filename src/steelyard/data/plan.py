@@ -10,7 +10,7 @@ from ..robot.robot import Robot
 from ..robot.sidecar import Gear, read_sidecar
 from . import units
 from .blocks import Array, Block, Fault, Log, Source
-from .columns import QUANTITIES, Columns, by_name, by_width, same_name
+from .columns import QUANTITIES, Columns, by_name, by_width, places_of
 from .conversion import Conversion, conversion_for
 from .mapping import Mapping, Signal
 
@@ -143,17 +143,13 @@ def _order(joints: Sequence[str], robot: Robot | None) -> tuple[int, ...]:
     """Where the robot's joints stand among the columns."""
     if robot is None:
         return tuple(range(len(joints)))
-    order = []
-    for name in robot.dof_names:
-        found = [k for k, joint in enumerate(joints) if joint == name]
-        found = found or [k for k, joint in enumerate(joints) if same_name(joint, name)]
-        if len(found) != 1:
-            raise DataError(
-                f"the recording has no joint '{name}' of {robot.name}; it has {', '.join(joints[:40])}; "
-                "say in a mapping whose columns they are (joints: …)"
-            )
-        order.append(found[0])
-    return tuple(order)
+    order = places_of(robot.dof_names, joints)
+    if isinstance(order, str):
+        raise DataError(
+            f"the recording has no joint '{order}' of {robot.name}, or more than one; it has {', '.join(joints[:40])}; "
+            "say in a mapping whose columns they are (joints: …)"
+        )
+    return order
 
 
 def _recognised(source: Source, mapping: Mapping, robot: Robot | None) -> Columns:
