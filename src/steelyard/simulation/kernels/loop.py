@@ -22,8 +22,8 @@ from ...dynamics.kernels.single import (
     workspace,
     wrenches,
 )
-from ...physics.kernels.friction import friction_torque
-from ...physics.kernels.transmission import ROTOR, giving_joint
+from ...physics.kernels.friction import BREAKAWAY, BRISTLE_STIFFNESS, LOADING, LUGRE, friction_torque
+from ...physics.kernels.transmission import BETA, EXPONENT, GAMMA, HYSTERESIS, ROTOR, SLOPE, giving_joint
 
 RK1, RK2, RK4, SEMI_IMPLICIT = range(4)
 FEEDBACK_ONLY, WITH_GRAVITY, COMPUTED_TORQUE = range(3)
@@ -169,6 +169,24 @@ def _wild(state, rows):
 
 
 @kernel
+def burst(law, springs, state, tau):
+    """The joint whose bristles or hysteresis stand far beyond what bounds them, as after too large a step; or -1.
+
+    |σ0 z| ≤ Fs and |w| ≤ (A/(β + γ))^(1/n) if they start so; ten times that is no rounding.
+    """
+    code, table = law
+    for k in range(tau.size):
+        grip = 1.0 + table[k, LOADING] * abs(tau[k])
+        if code == LUGRE and abs(state[Z, k]) * table[k, BRISTLE_STIFFNESS] > 10.0 * grip * table[k, BREAKAWAY]:
+            return k
+        if springs.shape[0] and springs[k, HYSTERESIS + SLOPE] > 0.0:
+            row = springs[k, HYSTERESIS:]
+            if abs(state[W, k]) > 10.0 * (row[SLOPE] / (row[BETA] + row[GAMMA])) ** (1.0 / row[EXPONENT]):
+                return k
+    return -1
+
+
+@kernel
 def _advance(state, total, h, rows, semi_implicit):
     for j in range(rows):
         for k in range(state.shape[1]):
@@ -268,4 +286,8 @@ def run(
                 # What was fastest before all became nonsense.
                 finite = fastest_joint(state)
                 return tick, finite if abs(state[QD, finite]) < np.inf else fastest_joint(trial), RAN_AWAY
+            if law[0] == LUGRE or springs.shape[0]:
+                k = burst(law, springs, state, tau)
+                if k >= 0:
+                    return tick, k, RAN_AWAY
     return -1, -1, -1
