@@ -29,16 +29,14 @@ def information(solution: Solution) -> Array:
     return (U[:, seen] / s[seen]).T
 
 
-def noise_level(problem: Problem, fit: Fit) -> float:
-    """Standard deviation of the rows as the estimator weighted them: one where it knows the noise."""
-    factors = problem.factors
-    squares = float(fit.weights @ factors.squares(fit.beta))
-    return float(np.sqrt(squares / max(1, int(factors.rows.sum()) - problem.rank)))
+def residual_squares(problem: Problem, fit: Fit) -> float:
+    """Squares of the residuals as the estimator weighted them."""
+    return float(fit.weights @ problem.factors.squares(fit.beta))
 
 
-def _message(fit: PhysicalFit, inner: Fit, noise: float) -> str:
-    cost = fit.objective / noise**2 if noise > 0 else 0.0
-    told = f"physical ({fit.message}), at a cost of {cost:.3g} noise variances"
+def _message(fit: PhysicalFit, inner: Fit, squares: float) -> str:
+    growth = 100 * (np.sqrt(1 + fit.objective / squares) - 1) if squares > 0 else 0.0
+    told = f"physical ({fit.message}), for which the residual grows by {growth:.2g} %"
     if fit.active:
         more = f" and {len(fit.active) - _NAMED} more" if len(fit.active) > _NAMED else ""
         told += f"; held by {', '.join(fit.active[:_NAMED])}{more}: intervals are those without constraints"
@@ -65,7 +63,9 @@ class Physical(PhysicalSettings):
     def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
         inner = self.inner.fit(problem, progress)
         progress("making the bodies possible", 0.9)
-        model, noise = problem.model, noise_level(problem, inner)
+        model, squares = problem.model, residual_squares(problem, inner)
+        # One where the estimator knows the noise and weights by it.
+        noise = float(np.sqrt(squares / max(1, int(problem.factors.rows.sum()) - problem.rank)))
         R = information(inner.solution)
         p, loads = model.robot.layout.size, [name for name, _ in model.loads]
         every = np.arange(len(model.names))
@@ -99,7 +99,7 @@ class Physical(PhysicalSettings):
             inner,
             solution=replace(inner.solution, beta=model.base.reduce(theta)),
             converged=inner.converged and found.converged,
-            message=_message(found, inner, noise),
+            message=_message(found, inner, squares),
             iterations=inner.iterations + found.iterations,
             parameters=theta,
             about=about,

@@ -20,6 +20,7 @@ from ...robot.parameters import ParameterLayout
 from ...robot.robot import Robot, frozen
 from .conic import Cone
 from .limits import REGIONS, Equality, Linear, Region, com_balls, equalities, geom_boxes, inequalities
+from .metric import nominal_metric
 from .minimise import CONVERGED, is_possible, minimise
 from .priors import PRIORS, Coordinates, Prior, coordinates
 from .program import Directions, independent
@@ -27,9 +28,11 @@ from .program import Directions, independent
 Array = NDArray[np.float64]
 
 # A body this near to the cone's boundary, relative to its nominal, or a limit this near, is reported as active.
-_NEAR_CONE, _NEAR_LIMIT = 1e-3, 1e-6
+_NEAR_CONE, _NEAR_LIMIT = 1e-2, 1e-6
 # After solving, second moments are at least this part of their trace, so that MuJoCo's compiler takes every body.
 _INSIDE, _LEAST_MOMENT = 1e-8, 1e-12
+_EXACT = 1e-12  # the least noise, relative to what the nominal model's torques are made of
+_NO_PRIOR = 1e-9  # a weight, where every direction is given
 _MOVED, _ROUNDING = 1e-6, 1e-12  # by this part of itself and of ‖y‖² the cost may rise thereby
 
 
@@ -37,12 +40,13 @@ _MOVED, _ROUNDING = 1e-6, 1e-12  # by this part of itself and of ‖y‖² the c
 class PhysicalSettings:
     """What parameters have to obey, and what settles those that the data do not see.
 
-    `weight` is that of the prior, in units of the noise variance; None is so small that no visible direction is biased.
+    `weight` is that of the prior, in units of the noise variance: 2/s² is a Gaussian prior of relative deviation s
+    about the nominal model. None is 1 where the noise is known, else so small that no visible direction is biased.
     """
 
     prior: Prior = "entropic"
     weight: float | None = None
-    smallest: float = 1e-6  # J_b ⪰ smallest·J0_b
+    smallest: float = 1e-6  # J_b ⪰ smallest·J0_b; the entropic prior itself keeps bodies inside
     nonnegative: tuple[str, ...] = NOT_NEGATIVE
     com: Mapping[str, Box | Ball] = field(default_factory=dict)
     region: Region | None = None  # of the geoms: where the centre of mass is, or all mass
@@ -195,6 +199,8 @@ def solve_physical(
     that the robot carried: their ten parameters each come after the robot's.
     """
     settings = PhysicalSettings() if settings is None else settings
+    if noise is not None and not (np.isfinite(noise) and noise >= 0):
+        raise DataError(f"the standard deviation of the noise is {noise}; give 0 or more, or None if it is not known")
     layout, order = _with_loads(robot.layout, loads)
     AB, y = _checked(A, y, projection, layout.size, robot.name)
     given = np.concatenate([robot.parameters, np.zeros(10 * len(loads))]) if nominal is None else np.asarray(nominal)
@@ -204,6 +210,8 @@ def solve_physical(
     wanted = _wanted(robot, layout, at, settings)
     AB = AB[:, order]
     data = Directions.of(AB @ at.D, y - AB @ at.origin)
+    if noise is not None:  # exact data still have rounding
+        noise = max(noise, _EXACT * float(data.strength.max(initial=0.0))) or None
     weight = None if settings.weight is None else settings.weight * (1.0 if noise is None else noise**2)
     answer, weight = minimise(data, at, weight, noise, wanted.blocks, settings.smallest)
     if answer.status not in CONVERGED and not is_possible(at, wanted.blocks, settings.smallest):
@@ -236,3 +244,13 @@ def solve_physical(
         active=(*near, *wanted.active(x)),
         regularised=at.regularised,
     )
+
+
+def feasible_projection(theta: ArrayLike, robot: Robot, settings: PhysicalSettings | None = None) -> PhysicalFit:
+    """The parameters that obey the settings and are nearest to theta in the pull-back metric of the robot's model.
+
+    min ‖x(θ) − x(theta)‖²: without other settings, J = U X Uᵀ with the eigenvalues of X raised to what they must be.
+    """
+    whiten = np.linalg.inv(nominal_metric(robot.layout, robot.parameters).to_parameters)
+    chosen = replace(PhysicalSettings() if settings is None else settings, prior="pullback", weight=_NO_PRIOR)
+    return solve_physical(whiten, whiten @ np.asarray(theta, dtype=np.float64), robot, chosen)

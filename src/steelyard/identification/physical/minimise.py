@@ -16,9 +16,12 @@ Linear = Sequence[tuple[Array, Array, Cone]]
 # Clarabel calls "AlmostSolved" what meets the reduced tolerances of `conic`.
 CONVERGED = ("Solved", "AlmostSolved")
 IMPOSSIBLE = ("PrimalInfeasible", "AlmostPrimalInfeasible")
-# The default weight: a prior as strong as this part of a standard deviation of the noise squared, or, where the noise
-# is not known, of the weakest direction that the data see at all (to within rounding of the strongest).
-_PER_NOISE, _PER_DIRECTION, _SEEN = 1e-4, 1e-8, 1e-10
+# The default weight where the noise is known: P is half a squared deviation from the nominal in units of the nominal,
+# so that this is a Gaussian prior of standard deviation √(2/weight) = 141 %. What the data show to within a share t of
+# the nominal is drawn to it by t²/2 of the way.
+_PER_NOISE = 1.0
+# Where it is not known: this part of the weakest direction that the data see at all, rounding of the strongest apart.
+_PER_DIRECTION, _SEEN = 1e-8, 1e-10
 # Where data fight the constraints, a prior this much weaker than their cost or its slope cannot be resolved; raised, it
 # is ten times that, so that once is enough; more than a hundred times is left from an attempt that failed.
 _RESOLVED, _RAISED, _TOO_MUCH = 1e-8, 10.0, 100.0
