@@ -175,107 +175,141 @@ def _missing(found: Columns, names: tuple[str, ...] | None, quantity: str) -> Da
     return DataError(f"{what} in this table{listed}; it needs {remedy}")
 
 
+class _Draft:
+    """A plan in the making: columns are taken one quantity after the other."""
+
+    def __init__(self, main: Source | None, files: dict[str, Source], mapping: Mapping, found: Columns) -> None:
+        self.main, self.files, self.mapping, self.found = main, files, mapping, found
+        self.pieces: list[Piece] = []
+        self.slots: dict[str, slice] = {}
+        self.file_names: list[str] = []
+
+    def source_of(self, file: str | None, what: str) -> Source:
+        source = self.main if file is None else self.files[file]
+        if source is None:
+            raise DataError(f"mapping: {what} names no file, and what was given is a folder; add file: …")
+        return source
+
+    def take(self, name: str, columns: Sequence[int], file: str | None = None) -> None:
+        source = self.source_of(file, name)
+        width = sum(len(piece.columns) for piece in self.pieces)
+        self.slots[name] = slice(width, width + len(columns))
+        if self.pieces and self.pieces[-1].source is source:
+            self.pieces[-1] = Piece(source, (*self.pieces[-1].columns, *columns))
+        else:
+            self.pieces.append(Piece(source, tuple(columns)))
+            self.file_names.append(file or "the table")
+
+    def quantity(self, name: str, signal: Signal | None, joints: Sequence[str]) -> tuple[float, ...] | None:
+        """Take the columns of a quantity; the factors that units in their names give, None where it is not there."""
+        found = self.found
+        if signal is not None and (signal.columns is not None or signal.file is not None):
+            source = self.source_of(signal.file, name)
+            if signal.columns is not None:
+                columns = _numbered(source, signal.columns, name)
+                scales: tuple[float, ...] = (1.0,) * len(columns)
+            else:
+                columns, scales = _all_but_time(source, name, joints)
+            self.take(name, columns, signal.file)
+            return scales
+        if name in found.places:
+            self.take(name, found.places[name])
+            return found.scales[name]
+        if name in ("q", "tau"):
+            if signal is not None:
+                self.source_of(None, name)
+            raise _missing(found, None if self.main is None else self.main.names, name)
+        if signal is not None:
+            raise DataError(f"mapping: {name} names no columns, and none is called so; add columns: […]")
+        return None
+
+    def time(self) -> float:
+        """Take the time, where there is a column of it; what its numbers are multiplied with."""
+        time = self.mapping.time
+        if time is not None:
+            self.take("time", _numbered(self.source_of(time.file, "time"), time.column or (1,), "time"), time.file)
+            return units.factor("time", time.unit) or 1.0
+        if self.mapping.rate_hz is not None:
+            return 1.0
+        if self.main is None or "time" not in self.found.places:
+            raise _missing(self.found, None if self.main is None else self.main.names, "time")
+        self.take("time", self.found.places["time"])
+        return self.found.scales["time"][0]
+
+    def more(self) -> None:
+        """Take the further channels: ours by their names, and those of the mapping."""
+        for name, columns in self.found.more.items():
+            if name not in self.mapping.more:
+                self.take(f"more.{name}", columns)
+        for name, signal in self.mapping.more.items():
+            source = self.source_of(signal.file, f"more.{name}")
+            columns = _numbered(source, signal.columns, name) if signal.columns else tuple(range(source.width))
+            self.take(f"more.{name}", columns, signal.file)
+
+    def unused(self) -> list[str]:
+        """Names of columns of the table that nothing takes."""
+        if self.main is None or self.main.names is None:
+            return []
+        used = {column for piece in self.pieces if piece.source is self.main for column in piece.columns}
+        return [name for k, name in enumerate(self.main.names) if k not in used and name]
+
+
+def _found_in(main: Source | None, mapping: Mapping, robot: Robot | None) -> Columns:
+    """What the table says by itself, as far as the mapping leaves it to be asked."""
+    complete = all(signal is not None and (signal.columns or signal.file) for signal in (mapping.q, mapping.tau))
+    if main is None or (complete and (mapping.time or mapping.rate_hz)):
+        return Columns({}, {})
+    try:
+        return _recognised(main, mapping, robot)
+    except DataError:
+        if not complete:
+            raise
+        return Columns({}, {})
+
+
 def make_plan(main: Source | None, files: dict[str, Source], mapping: Mapping, robot: Robot | None) -> Plan:
     """Which column of which file becomes what.
 
     `main` is the table that the user gave, `files` the further ones that the mapping names, by that name.
     """
     described = dict(mapping.signals())
-    complete = {"q", "tau"} <= {name for name, signal in described.items() if signal.columns or signal.file}
-    found = Columns({}, {})
-    if main is not None and not (complete and (mapping.time or mapping.rate_hz)):
-        try:
-            found = _recognised(main, mapping, robot)
-        except DataError:
-            if not complete:
-                raise
-    pieces: list[Piece] = []
-    slots: dict[str, slice] = {}
-    file_names: list[str] = []
-    width = 0
-
-    def take(name: str, source: Source, columns: Sequence[int], file: str) -> None:
-        nonlocal width
-        slots[name] = slice(width, width + len(columns))
-        width += len(columns)
-        if pieces and pieces[-1].source is source:
-            pieces[-1] = Piece(source, (*pieces[-1].columns, *columns))
-        else:
-            pieces.append(Piece(source, tuple(columns)))
-            file_names.append(file)
-
-    def place(name: str, signal: Signal | None) -> tuple[float, ...] | None:
-        """Take the columns of a quantity, and say what is read in their names of units."""
-        source = files[signal.file] if signal is not None and signal.file is not None else main
-        if source is None:
-            if signal is not None:
-                raise DataError(f"mapping: {name} names no file, and what was given is a folder; add file: …")
-            return None
-        if signal is not None and signal.columns is not None:
-            columns, scales = _numbered(source, signal.columns, name), None
-        elif signal is not None and signal.file is not None:
-            columns, scales = _all_but_time(source, name, mapping.joints or (robot.dof_names if robot else ()))
-        elif name in found.places:
-            columns, scales = found.places[name], found.scales[name]
-        else:
-            if signal is not None:
-                raise (
-                    _missing(found, source.names, name)
-                    if name in ("q", "tau")
-                    else DataError(f"mapping: {name} names no columns, and none is called so; add columns: […]")
-                )
-            return None
-        take(name, source, columns, signal.file if signal is not None and signal.file else "the table")
-        return scales or (1.0,) * len(columns)
-
-    scales = {name: scale for name in QUANTITIES if (scale := place(name, described.get(name))) is not None}
-    names = None if main is None else main.names
-    for quantity in ("q", "tau"):
-        if quantity not in scales:
-            raise _missing(found, names, quantity)
+    found = _found_in(main, mapping, robot)
+    draft = _Draft(main, files, mapping, found)
+    known = mapping.joints or (robot.dof_names if robot is not None else ())
+    scales = {
+        name: scale for name in QUANTITIES if (scale := draft.quantity(name, described.get(name), known)) is not None
+    }
     n = len(scales["q"])
     for name, scale in scales.items():
         if len(scale) != n:
             raise DataError(f"{len(scale)} columns of {name} and {n} of q; a column a joint is needed")
-    time_scale = 1.0
-    if mapping.time is not None:
-        source = files[mapping.time.file] if mapping.time.file else main
-        if source is None:
-            raise DataError("mapping: time names no file, and what was given is a folder; add file: …")
-        take("time", source, _numbered(source, mapping.time.column or (1,), "time"), mapping.time.file or "the table")
-        time_scale = units.factor("time", mapping.time.unit) or 1.0
-    elif mapping.rate_hz is None:
-        if main is None or "time" not in found.places:
-            raise _missing(found, names, "time")
-        take("time", main, found.places["time"], "the table")
-        time_scale = found.scales["time"][0]
-    for name, columns in found.more.items():
-        if main is not None and name not in mapping.more:
-            take(f"more.{name}", main, columns, "the table")
-    for name, signal in mapping.more.items():
-        source = files[signal.file] if signal.file else main
-        if source is None:
-            raise DataError(f"mapping: more.{name} names no file, and what was given is a folder; add file: …")
-        columns = _numbered(source, signal.columns, name) if signal.columns else tuple(range(source.width))
-        take(f"more.{name}", source, columns, signal.file or "the table")
-
+    time_scale = draft.time()
+    draft.more()
     joints, named = _joint_names(mapping, main, found, robot, n)
     order = _order(joints, robot) if named else tuple(range(n))
-    final = tuple(robot.dof_names) if robot is not None else joints
     gear = gear_of(mapping, robot)
     gear_joints = joints if named or robot is not None or gear is None else gear.joints
     conversions = {
         name: conversion_for(name, described.get(name), scale, gear_joints, gear) for name, scale in scales.items()
     }
-    used = {column for piece in pieces if piece.source is main for column in piece.columns}
-    about: dict = {"files": file_names}
-    if names is not None and (unused := [name for k, name in enumerate(names) if k not in used and name]):
+    about: dict = {"files": draft.file_names}
+    if unused := draft.unused():
         about["unused_columns"] = unused
     if left := [joint for k, joint in enumerate(joints) if k not in order]:
         about["joints_left_out"] = left
     if any(c.gear is not None for c in conversions.values()):
         about["gear"] = "mapping" if mapping.gear is not None else "the robot's sidecar"
-    return Plan(tuple(pieces), slots, conversions, order, final, time_scale, mapping.rate_hz, (*found.flat,), about)
+    return Plan(
+        tuple(draft.pieces),
+        draft.slots,
+        conversions,
+        order,
+        tuple(robot.dof_names) if robot is not None else joints,
+        time_scale,
+        mapping.rate_hz,
+        found.flat,
+        about,
+    )
 
 
 def converted(plan: Plan, name: str, values: Array) -> Array:
