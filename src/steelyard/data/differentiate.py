@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ..robot.robot import Robot
 from .filters import MOVES, motion_bands, moving
 from .recording import Recording
 from .spectrum import MIN_ROWS, bands, power_spectrum
-from .steps import Array, Step, even_rate, is_even
+from .steps import Array, Step, even_rate, in_use, is_even, with_use
 
 SOURCES = ("auto", "measured", "differentiated")
 # Measured velocities are taken where positions give this many times their noise in the acceleration ...
@@ -109,6 +110,7 @@ class Differentiator(Step):
 
     velocity: str = "auto"
     acceleration: str = "auto"
+    ends: ClassVar[int] = 0  # rows at either end whose derivatives are poor, and are not used
 
     def __post_init__(self) -> None:
         for name in ("velocity", "acceleration"):
@@ -136,7 +138,11 @@ class Differentiator(Step):
                 qdd, taken = recording.qdd, "measured"
         elif self.acceleration == "measured":
             raise DataError("no acceleration was measured; take acceleration='differentiated'")
-        done = replace(recording, qd=qd, qdd=qdd)
+        use = in_use(recording)
+        end = min(self.ends, len(use) // 10) if taken == "differentiated" else 0
+        use[:end] = False
+        use[len(use) - end :] = False
+        done = with_use(replace(recording, qd=qd, qdd=qdd), use)
         return self.noted(done, found_velocity=source, because=why, found_acceleration=taken)
 
 
@@ -165,8 +171,10 @@ class SplineDerivatives(Differentiator):
     """Derivatives of the quintic spline through all samples, whose error is of fourth order in the step and better.
 
     Where central differences are wrong by (2π f h)²/6, 0.7 % at 1 Hz and 31 Hz of sampling, it is wrong by less than
-    (2π f h)⁴/100. De Boor, A practical guide to splines.
+    (2π f h)⁴/100. De Boor, A practical guide to splines. Near the ends it is worse: eight rows there are not used.
     """
+
+    ends = 8
 
     def _derivatives(self, recording: Recording, x: Array, twice: bool) -> tuple[Array, Array]:
         if len(recording) < 8:

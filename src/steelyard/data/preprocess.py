@@ -11,7 +11,7 @@ from .decimation import Decimation
 from .differentiate import SplineDerivatives, velocity_source
 from .filters import Butterworth, motion_bands
 from .recording import Recording
-from .resample import Crop, Repair, Resample
+from .resample import AlignMotion, Crop, Repair, Resample
 from .rows import DropOutliers, DropStandstill
 from .steps import Step, even_rate
 
@@ -24,7 +24,8 @@ ROWS_A_CYCLE = 2.0
 def default_steps(recording: Recording, robot: Robot | None = None) -> tuple[Step, ...]:
     """Steps that suit a recording nobody has looked at: mend, even times, low-pass if noise asks for it, derivatives.
 
-    Clean positions are differentiated as they are. Rows in which a joint stands still are left out for that joint.
+    Clean positions are differentiated as they are. Where it is known that torque was held over control ticks (our own
+    simulation says so), motion is read half a tick later. Rows in which a joint stands still are left out for it.
     """
     clean = _on_even_times(recording)
     return (
@@ -32,9 +33,20 @@ def default_steps(recording: Recording, robot: Robot | None = None) -> tuple[Ste
         Resample(),
         Butterworth(),
         SplineDerivatives(velocity=velocity_source(clean)[0]),
+        *_half_a_tick(recording),
         DropOutliers(acceleration=None),
         DropStandstill(),
     )
+
+
+def _half_a_tick(recording: Recording) -> tuple[Step, ...]:
+    """What puts motion in the middle of the time over which torque was held; nothing where that is not known."""
+    rate = recording.about.get("control_hz")
+    if not isinstance(rate, int | float) or recording.qdd is not None or "preprocessing" in recording.about:
+        return ()
+    if not 1.0 <= rate <= 1e6 or recording.duration * rate < 3:
+        return ()
+    return (AlignMotion(0.5 / float(rate)),)
 
 
 def _on_even_times(recording: Recording) -> Recording:

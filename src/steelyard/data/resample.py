@@ -224,3 +224,27 @@ class AlignTorque(Step):
         near = np.clip(np.searchsorted(recording.t, at), 0, len(at) - 1)
         moved = replace(recording, tau=tau)
         return self.noted(with_use(moved, use & ~widened(~old, 1)[near]))
+
+
+@dataclass(frozen=True)
+class AlignMotion(Step):
+    """Motion is moved to where torque is: q(t) becomes q(t + shift), and its rates likewise, by cubic splines.
+
+    A torque that is held from one control tick to the next acts, on the average, half a tick after its stamp; there
+    the motion has to be read. Torque stays as it is, so that its noise stays independent from row to row.
+    """
+
+    shift_s: float
+
+    def apply(self, recording: Recording, robot: Robot | None = None) -> Recording:
+        if not (np.isfinite(self.shift_s) and abs(self.shift_s) < max(recording.duration, 1e-12)):
+            raise OptionError(f"shift_s is {self.shift_s}; give seconds, less than the recording is long")
+        at = recording.t + self.shift_s
+        inside = np.clip(at, recording.t[0], recording.t[-1])
+        moved = {
+            name: _at(inside, recording.t, x, True)
+            for name in ("q", "qd", "qdd")
+            if (x := getattr(recording, name)) is not None
+        }
+        use = in_use(recording) & ((at >= recording.t[0]) & (at <= recording.t[-1]))[:, None]
+        return self.noted(with_use(replace(recording, **moved), use))  # type: ignore[arg-type]
