@@ -6,6 +6,8 @@ import cvxpy as cp
 import mujoco
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from steelyard import base_parameters, export_model, library_names, load_robot, regressor
 from steelyard.errors import DataError, OptionError
@@ -70,6 +72,7 @@ def oracle(W, y, robot, prior, weight, smallest=1e-6):
     return problem.value
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # said by cvxpy of its own last digits
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("rank", [20, 12])
 @pytest.mark.parametrize("noise", [0.02, 1.0])
@@ -210,6 +213,46 @@ def test_two_dozen_bodies_with_noise_and_few_data(rng):
     A, y = factor(robot, base, rng, robot.parameters, noise=0.1, samples=8)  # fewer rows than parameters
     fit = solve_physical(A, y, robot, projection=base.projection, nominal=perturbed(robot, rng), noise=0.1)
     assert fit.converged, fit.message
+    assert_possible(robot, fit)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    bodies=st.integers(1, 9),
+    exponent=st.floats(-6, 2),
+    samples=st.sampled_from([2, 10, 100]),
+    prior=st.sampled_from(PRIORS),
+    told=st.booleans(),
+)
+def test_any_tree_with_any_noise_and_few_data_gives_bodies_that_exist(seed, bodies, exponent, samples, prior, told):
+    rng, noise = np.random.default_rng(seed), 10.0**exponent
+    robot = load_robot(mujoco.MjSpec.from_string(random_mjcf(rng, bodies=bodies)), friction=("coulomb", "offset"))
+    base = base_parameters(robot)
+    A, y = factor(robot, base, rng, robot.parameters, noise, samples)
+    nominal = perturbed(robot, rng, size=0.4)
+    wanted = PhysicalSettings(prior=prior)
+    fit = solve_physical(A, y, robot, wanted, base.projection, nominal, noise if told else None)
+    assert_possible(robot, fit)
+    if told:
+        assert fit.converged, fit.message
+
+
+def test_joints_alone_and_a_nominal_model_that_cannot_exist(rng):
+    robot = load_robot("ur10", bodies=[], friction=("coulomb",))
+    base = base_parameters(robot)
+    A, y = factor(robot, base, rng, robot.parameters, noise=0.5)
+    fit = solve_physical(A, y, robot, projection=base.projection, noise=0.5)
+    assert fit.converged
+    assert min(fit.parameters) >= 0
+    robot = load_robot("two_link")
+    base = base_parameters(robot)
+    A, y = factor(robot, base, rng, robot.parameters, noise=0.1)
+    nominal = robot.parameters.copy()
+    nominal[0], nominal[14] = -1.0, -0.2
+    fit = solve_physical(A, y, robot, projection=base.projection, nominal=nominal, noise=0.1)
+    assert fit.converged
+    assert len(fit.regularised) == 2
     assert_possible(robot, fit)
 
 

@@ -71,7 +71,7 @@ def coordinates(layout: ParameterLayout, nominal: Array, kind: Prior, fixed: Map
     metric, nb = nominal_metric(layout, nominal), len(layout.bodies)
     D, whitening = metric.to_parameters, metric.whitening
     free = [b for b, name in enumerate(layout.bodies) if not all(f"{name}.{part}" in fixed for part in INERTIAL)]
-    rows = np.einsum("bij,bjp->bip", whitening, D[: 10 * nb].reshape(nb, 10, -1))
+    rows = np.einsum("bij,bjp->bip", whitening, D[: 10 * nb].reshape(nb, 10, layout.size))
     rows[np.abs(rows) < 1e-12 * np.abs(rows).max(initial=0.0)] = 0.0
     constant = svec(metric.whiten(nominal[: 10 * nb].reshape(nb, 10)))
     in_free_body = np.zeros(layout.size, dtype=bool)
