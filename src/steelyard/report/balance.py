@@ -10,7 +10,7 @@ from ..balance.comparison import Comparison
 from .plots import colour
 
 Array = NDArray[np.float64]
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _GAP = 460, 330, 62, 40, 52, 26
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _GAP = 460, 330, 62, 40, 52, 36
 _LEAST, _MOST = 0.1, 300.0  # mm
 _CORNERS: dict[str, list[tuple[float, float]]] = {
     "square": [(-3.5, -3.5), (3.5, -3.5), (3.5, 3.5), (-3.5, 3.5)],
@@ -47,7 +47,7 @@ def _panel(comparison: Comparison, left: float, bound: float, first: bool) -> li
         parts.append(f'<line x1="{left}" x2="{right}" y1="{height:.1f}" y2="{height:.1f}" stroke="#ddd"/>')
         if first:
             parts.append(_text(left - 8, height + 4, f"{y:g}", "end"))
-    parts += [_text(at(x, 1)[0], bottom + 18, f"{x:g}°") for x in np.arange(low, high + 1, 20)]
+    parts += [_text(at(x, 1)[0], bottom + 18, f"{x:g}°") for x in np.arange(20 * np.ceil(low / 20), high + 1, 20)]
     height = at(low, 1e3 * bound)[1]
     parts.append(
         f'<line x1="{left}" x2="{right}" y1="{height:.1f}" y2="{height:.1f}" stroke="#555" stroke-dasharray="5 4"/>'
