@@ -235,6 +235,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say(stance, poses):
     assert np.all(np.std(errors, axis=0) > 0.75)  # nor are they wider than they need be
 
 
+def test_legs_that_are_a_tenth_heavier_in_the_model_shift_the_answer_by_about_a_millimetre(stance, poses):
+    spec = mujoco.MjSpec.from_file(str(sy.robot.library.library_path("wheel_legged")))
+    for body in spec.bodies:
+        if body.name not in ("world", "trunk"):
+            body.mass, body.fullinertia = 1.1 * body.mass, 1.1 * np.array(body.fullinertia)
+    found = centre_of_mass(stance_of(sy.load_robot(spec)), poses)
+    assert 5e-4 < np.abs(found.com - COM).max() < 2e-3
+    assert abs(found.mass - MASS) < 0.4
+
+
 def test_suggested_poses_tell_more_than_as_many_at_random(stance, rng):
     grid = PoseGrid(heights=(0.85, 1.0), pitches=(-0.5, -0.2, 0.0, 0.2, 0.5), rolls=(0.0,))
     best = suggest_poses(stance, 3, grid=grid)

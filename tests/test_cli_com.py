@@ -77,6 +77,18 @@ def test_simulated_without_noise_the_stacked_poses_are_exact(stance):
     assert found.coupling == pytest.approx(1.0, abs=1e-3)
 
 
+def test_leaning_sideways_on_both_legs_shows_all_three_coordinates(stance):
+    targets = [Target(0.9, pitch, roll) for pitch, roll in ((-0.4, 0.1), (-0.1, -0.1), (0.2, 0.1), (0.6, -0.1))]
+    shown = demonstrate(stance, targets, np.random.default_rng(2), Load(5.0, (0.1, 0.12, 0.05)))
+    found = centre_of_mass(stance, poses_of(stance, shown.recording))
+    assert found.misfit < 1.5
+    error = np.abs(found.com - shown.com)
+    assert error[[0, 2]].max() < 3e-3  # four poses
+    assert error[1] < 0.012  # 24 mm beside the middle, on tyres 50 mm wide that stand on their edges
+    low, high = found.interval("y")
+    assert low < shown.com[1] < high
+
+
 def test_with_noise_and_an_unknown_load_stacking_is_within_2_mm_where_one_pose_is_off_by_centimetres(stance):
     targets = [Target(h, p) for h, p in ((1.0, -0.6), (0.85, -0.3), (1.0, 0.0), (0.85, 0.3), (1.0, 0.6), (0.85, 0.8))]
     result = compare(stance, targets, np.random.default_rng(5), LOAD)

@@ -131,7 +131,7 @@ class Balance:
     command: Array  # (motors,)
     gain: Array  # (4,) wheel torque by z, on the sum of wheels
     drive: Array  # (motors,) that torque's share of each wheel
-    turn: Array  # (motors,) the wheels' torques against turning about the vertical
+    turn: Array  # (motors,) the wheels' torques against a turn of 1 rad/s about the vertical
     level: Array  # (3, 3) the trunk's axes in level ones
 
 

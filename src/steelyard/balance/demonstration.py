@@ -97,9 +97,9 @@ def stand(
                 raise ModelError(
                     f"{machine.stance.robot.name} fell over after {k * STEP:.2f} s; lighten the load or move the pose"
                 )
-            heading = data.qvel[machine.free_v + 3 : machine.free_v + 6] @ data.xmat[machine.trunk].reshape(3, 3)[2]
+            turning = data.qvel[machine.free_v + 3 : machine.free_v + 6] @ data.xmat[machine.trunk].reshape(3, 3)[2]
             push = -hold.gain @ (z + felt * rng.normal(size=4))
-            data.ctrl[:] = hold.command + hold.drive * push - hold.turn * heading
+            data.ctrl[:] = hold.command + hold.drive * push + hold.turn * turning
         mujoco.mj_step(model, data)
         if k >= skipped and k % every == 0:
             q.append(data.qpos[machine.q].copy())

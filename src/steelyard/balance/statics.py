@@ -159,7 +159,7 @@ def equations(
             moves.append(tuple((a - b) / (2 * _STEP) for a, b in zip(*ends, strict=True)))
 
     made = []
-    shifts = np.array([leg.half_width for leg in stance.legs]) / np.sqrt(3.0)  # anywhere across the tyre
+    shifts = np.array([leg.half_width for leg in stance.legs])  # a flat tyre that leans stands on its edge
     for p in range(len(poses)):
         C = np.vstack([floor[p], E[unmeasured]])
         N = _null(C)
