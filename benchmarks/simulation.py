@@ -91,7 +91,8 @@ def several_runs(loop, listing):
     for _ in range(ROUNDS):
         for workers in (1, 2):
             with joblib.Parallel(workers, inner_max_num_threads=1, backend="loky") as processes:
-                processes([joblib.delayed(answers)(loop, [0]) for _ in range(workers)])  # starts and loads
+                # Starts the processes, and loads the kernels in all of them: many small tasks, so that each gets some.
+                processes(joblib.delayed(answers)(loop, range(4)) for _ in range(6 * workers))
                 with ThreadPoolExecutor(workers) as threads:
                     for name, job, pool in (("processes", in_processes, processes), ("threads", in_threads, threads)):
                         times = job(loop, workers, pool)

@@ -21,7 +21,9 @@ FORMAT = "steelyard recording 1"
 
 
 def _is_frozen(x: Array) -> bool:
-    return bool(x.flags.c_contiguous and x.flags.owndata and not x.flags.writeable)
+    owner = x if x.base is None else x.base
+    shut = isinstance(owner, np.ndarray) and owner.flags.owndata and not owner.flags.writeable
+    return bool(x.flags.c_contiguous and not x.flags.writeable and shut)
 
 
 def _frozen(name: str, x: Any, shape: tuple[int, ...] | None) -> Array:

@@ -106,6 +106,7 @@ def record(
     loop_rng, torque_rng = (np.random.default_rng(0) if rng is None else rng).spawn(2)
     out = np.empty((len(KEPT), loop.samples, n))
     saturated = loop.execute(out, None, sensors.in_the_loop(loop.ticks, n, loop.dt, loop_rng))
+    out.setflags(write=False)  # so that the recording shares it: copies cost more in page faults than in time
     kept = dict(zip(KEPT, out, strict=True))
     warn_of_saturation(loop, saturated, kept["tau"])
     wanted = loop.reference[:, :: loop.ticks_a_sample]

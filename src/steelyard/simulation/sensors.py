@@ -92,7 +92,7 @@ class Sensors:
         """Torque as it is recorded."""
         n = tau.shape[1]
         added = self._additions("torque", t - t[:1], n, rng)
-        seen = tau + added if len(added) else tau
+        seen = np.add(tau, added, out=added) if len(added) else tau
         if self.outliers:
             size = self.per_joint("outlier_size", n)
             typical = np.maximum(self.per_joint("torque_noise", n), 1e-3 * np.abs(tau).max(0))
@@ -109,7 +109,8 @@ class Sensors:
         noise, bias, drift = (self.per_joint(f"{what}_{kind}", n) for kind in ("noise", "bias", "drift"))
         if not (noise.any() or bias.any() or drift.any()):
             return np.zeros((0, n))
-        added = rng.standard_normal((len(t), n)) * noise if noise.any() else np.zeros((len(t), n))
+        added = rng.standard_normal((len(t), n)) if noise.any() else np.zeros((len(t), n))
+        added *= noise
         added += bias
         return added + np.outer(t, drift) if drift.any() else added
 
