@@ -214,4 +214,10 @@ def centre_of_mass(stance: Stance, poses: Poses, settings: Stacked | None = None
     """Centre of mass and mass of the upper body from several poses."""
     settings = settings or Stacked()
     made = equations(stance, poses, settings.accuracy, settings.coupling)
+    found = estimate(fold(init(stance, settings), made))
+    if found.blind or not found.mass > 0:
+        return found
+    # What errors do depends on the upper body and the drive: once more, about what was found.
+    about = found.parameters[:4]
+    made = equations(stance, poses, settings.accuracy, settings.coupling, about, found.coupling)
     return estimate(fold(init(stance, settings), made))

@@ -127,9 +127,17 @@ def _null(C: Array) -> Array:
 
 
 def equations(
-    stance: Stance, poses: Poses, accuracy: Accuracy, coupling: Coupling = DIRECT, nominal: ArrayLike | None = None
+    stance: Stance,
+    poses: Poses,
+    accuracy: Accuracy,
+    coupling: Coupling = DIRECT,
+    nominal: ArrayLike | None = None,
+    ratio: float | None = None,
 ) -> list[Equations]:
-    """The equations of every pose, with what noise and bias do to them, linearised at the nominal upper body."""
+    """The equations of every pose, with what noise and bias do to them, linearised at the nominal upper body.
+
+    `ratio` is the coupling about which to linearise where it is to be estimated.
+    """
     phi = np.asarray(stance.nominal if nominal is None else nominal, dtype=np.float64)
     q, force, n = poses.q, poses.force, stance.robot.n
     measured, joints, legs = measured_joints(poses), len(stance.joints), len(stance.legs)
@@ -138,6 +146,7 @@ def equations(
     E[np.arange(joints), stance.dofs] = 1.0
     K = coupling_matrix(stance)
     drive = np.eye(joints) + (coupling.ratio or 0.0) * K
+    felt = drive if coupling.ratio is not None else np.eye(joints) + (ratio or 0.0) * K
     tau = np.nan_to_num(poses.tau) * np.isin(np.arange(joints), measured)
 
     def loads(dq: Array, df: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
@@ -163,8 +172,8 @@ def equations(
     for p in range(len(poses)):
         C = np.vstack([floor[p], E[unmeasured]])
         N = _null(C)
-        push = np.linalg.lstsq(C.T, Y[p] @ phi + known[p] - E.T @ drive @ tau[p], rcond=_DEPENDENT)[0][: len(floor[p])]
-        by_tau = N.T @ E.T @ drive[:, measured]
+        push = np.linalg.lstsq(C.T, Y[p] @ phi + known[p] - E.T @ felt @ tau[p], rcond=_DEPENDENT)[0][: len(floor[p])]
+        by_tau = N.T @ E.T @ felt[:, measured]
         by_rest = np.column_stack([N.T @ (load[p] - dC[p].T @ push) for load, dC in moves])
         by_q, by_force, by_shift = np.split(by_rest, [joints, joints + 3], axis=1)
         A = N.T @ Y[p]
