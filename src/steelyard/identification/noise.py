@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 _MOST_LAGS = 30
 # Poles nearer to the unit circle than this are drawn in: a residual that never forgets would have no variance.
 _NEAREST_POLE = 0.9995
+_LONGEST = 20_000  # rows after which the answer to a single shock has died away, at that pole
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,6 @@ def fit_noise(residuals: Sequence[Array], use: Sequence[NDArray[np.bool_]], dof:
     left = np.cumsum(R[::-1, -1] ** 2)[::-1]
     bic = rows * np.log(np.maximum(left, 1e-300 * left[0]) / rows) + np.arange(lags + 1) * np.log(rows)
     p = int(bic.argmin())
-    scale = count / max(1.0, count - dof)
     one = float(
         sum(float((e[1:] * e[:-1])[mask[1:] & mask[:-1]].sum()) for e, mask in zip(residuals, use, strict=True))
     )
@@ -96,4 +96,9 @@ def fit_noise(residuals: Sequence[Array], use: Sequence[NDArray[np.bool_]], dof:
     if far.any():
         poles = np.where(far, poles * (_NEAREST_POLE / np.abs(poles)), poles)
         a = np.real(np.poly(poles))
-    return Noise(float(np.sqrt(scale * left[p] / rows)), a, white.deviation, autocorrelation)
+    # Residuals that are far smoother than their rate leave a nearly singular fit: its shape is kept, and its size is
+    # that of the residuals themselves.
+    impulse = np.zeros(_LONGEST)
+    impulse[0] = 1.0
+    gain = float(np.linalg.norm(scipy.signal.lfilter([1.0], a, impulse)))
+    return Noise(white.deviation / gain, a, white.deviation, autocorrelation)
