@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from ..data.recording import Recording
+from ..data.resample import AlignMotion
 from ..robot.robot import Robot
 from .conclude import estimate
 from .estimators.least_squares import WLS
@@ -59,15 +59,13 @@ class _DelayTerm:
 
 
 def shifted(recording: Recording, delay: float) -> Recording:
-    """The recording with its torque read `delay` seconds later; rows whose torque was not recorded do not count."""
+    """The recording with the motion read where its torque belongs, `delay` seconds earlier.
+
+    The torque stays as it is, so that its noise stays independent from row to row.
+    """
     if delay == 0.0 or len(recording) < 4:
         return recording
-    t = recording.t + delay
-    inside = (t >= recording.t[0]) & (t <= recording.t[-1])
-    tau = CubicSpline(recording.t, recording.tau)(np.clip(t, recording.t[0], recording.t[-1]))
-    use = np.asarray(recording.more.get("use", np.ones(recording.tau.shape)), dtype=float)
-    use = np.where(inside if use.ndim == 1 else inside[:, None], use, 0.0)
-    return replace(recording, tau=tau, more={**recording.more, "use": use})
+    return AlignMotion(-delay).apply(recording)
 
 
 def _rate(recording: Recording, tau: Array) -> Array:
@@ -101,7 +99,7 @@ def _again(problem: Problem, experiments: Sequence[Experiment], *extra: _DelayTe
 
 
 def aligned(problem: Problem, delay: float) -> Problem:
-    """The problem with the torque of all its recordings moved by a delay."""
+    """The problem with the motion of all its recordings moved to where their torque belongs."""
     return problem if delay == 0.0 else _again(problem, _moved(problem.experiments, delay))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,14 +117,16 @@ class Problem:
         width = self.robot.n * max(1, len(self.model.names))
         return int(np.clip(_BLOCK_BYTES // (8 * width), 128, 4096))
 
-    def _generate(self) -> Iterator[Rows]:
+    def _generate(self, every: int = 1) -> Iterator[Rows]:
+        """All blocks of rows, or every k-th; only a parallel filter needs those between."""
         for experiment in self.experiments:
             source, load = experiment.recording, experiment.load
-            rows: Iterable[Rows] = (self.model.rows(block, load) for block in _pieces(source, self._block))
-            if self.decimation is not None:
-                rate = experiment.rate_hz
-                rows = _decimated(self.model, rows, self.decimation, rate)
-            yield from rows
+            pieces: Iterable[Recording] = _pieces(source, self._block)
+            if self.decimation is None:
+                yield from (self.model.rows(piece, load) for piece in islice(pieces, 0, None, every))
+                continue
+            rows = (self.model.rows(piece, load) for piece in pieces)
+            yield from islice(_decimated(self.model, rows, self.decimation, experiment.rate_hz), 0, None, every)
 
     def blocks(self) -> Iterable[Rows]:
         """All rows of the regression, block by block; kept in memory where they are few."""
@@ -135,6 +138,10 @@ class Problem:
             self._kept["rows"] = list(self._generate())
             return self._kept["rows"]
         return self._generate()
+
+    def some_blocks(self, every: int) -> Iterable[Rows]:
+        """Every k-th block of rows, spread over the data."""
+        return islice(self._kept["rows"], 0, None, every) if "rows" in self._kept else self._generate(every)
 
     def factorised(self, weigh: Weigh | None = None) -> Factors:
         """A factor a joint; `weigh` gives each row a factor."""
@@ -213,13 +220,9 @@ def build_problem(
 
 
 def residual_blocks(problem: Problem, beta: Array, most: int) -> tuple[list[Rows], list[Array], float]:
-    """Blocks spread over the data with their residuals tau − W beta, of at most about `most` rows, and the share."""
-    total = int(problem.factors.rows.max())
-    every = max(1, int(np.ceil(total / most)))
-    blocks: list[Rows] = []
-    for k, block in enumerate(problem.blocks()):
-        if k % every == 0:
-            blocks.append(block)
+    """Blocks spread over the data with their residuals tau − W beta, of at most about `most` rows, and their share."""
+    every = max(1, int(np.ceil(int(problem.factors.rows.max()) / most)))
+    blocks = list(problem.blocks() if every == 1 else problem.some_blocks(every))
     taken = sum(int(block.use.sum()) for block in blocks)
     share = taken / max(1, int(problem.factors.rows.sum()))
     return blocks, [block.tau - block.W @ beta for block in blocks], share
