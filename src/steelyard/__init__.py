@@ -31,9 +31,11 @@ from .evaluation.model_check import check_model
 from .evaluation.model_compare import compare_models
 from .evaluation.validation import validate
 from .excitation.design import design_excitation
+from .identification.estimate import Estimate
 from .identification.estimators import IRLS, MAP, ML, OLS, TLS, WLS, Ridge
 from .identification.estimators.physical import Physical
 from .identification.identify import identify
+from .identification.model import Experiment, Load
 from .identification.result_file import read_result, save_result
 from .robot.export import export_model
 from .robot.library import library_names
@@ -51,6 +53,9 @@ __all__ = [
     "TLS",
     "WLS",
     "DataError",
+    "Estimate",
+    "Experiment",
+    "Load",
     "ModelError",
     "OptionError",
     "Physical",
