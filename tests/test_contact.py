@@ -1,0 +1,255 @@
+"""Complementarity and contact against enumeration, closed forms and each other."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard.errors import DataError, OptionError
+from steelyard.physics.complementarity import Lemke, ProjectedGaussSeidel, QuadraticProgram, solve_complementarity
+from steelyard.physics.contact import Contacts, Convex, Coulomb, frame, free_body, step
+from steelyard.physics.grasp import Grasp, hold
+
+METHODS = (Lemke(), ProjectedGaussSeidel(), QuadraticProgram())
+EVERY = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+
+
+def enumerated(M, q):
+    """All complementary solutions with a regular basis, by trying each of the 2ⁿ."""
+    found = []
+    for choice in product((False, True), repeat=len(q)):
+        a, z = np.array(choice), np.zeros(len(q))
+        if a.any():
+            block = M[np.ix_(a, a)]
+            if abs(np.linalg.det(block)) < 1e-12:
+                continue
+            z[a] = np.linalg.solve(block, -q[a])
+        if z.min(initial=0) >= -1e-9 and (M @ z + q).min(initial=0) >= -1e-9:
+            found.append(z)
+    return found
+
+
+def well_posed(rng, n):
+    A = rng.normal(size=(n, n))
+    return A @ A.T / n + 0.3 * np.eye(n), rng.normal(size=n)
+
+
+def test_three_methods_agree_on_random_well_posed_problems(rng):
+    for n in rng.integers(1, 40, size=60):
+        M, q = well_posed(rng, n)
+        answers = [solve_complementarity(M, q, method) for method in METHODS]
+        assert all(a.converged for a in answers)
+        for other in answers[1:]:
+            # Condition numbers stay below 1e3, and sweeps stop at a step of 1e-13.
+            np.testing.assert_allclose(other.z, answers[0].z, rtol=0, atol=1e-8)
+
+
+@EVERY
+def test_small_problems_have_the_solution_that_enumeration_finds(method, rng):
+    for n in range(1, 8):
+        M, q = well_posed(rng, n)
+        (expected,) = enumerated(M, q)  # a positive definite M has exactly one
+        np.testing.assert_allclose(solve_complementarity(M, q, method).z, expected, rtol=0, atol=1e-8)
+
+
+@EVERY
+def test_a_diagonal_problem_has_its_closed_form(method):
+    found = solve_complementarity(np.diag([2.0, 4.0, 1.0]), [-1.0, 3.0, 0.0], method)
+    np.testing.assert_allclose(found.z, [0.5, 0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found.w, [0.0, 3.0, 0.0], atol=1e-12)
+
+
+def test_lemke_and_the_quadratic_program_agree_where_m_is_monotone_but_not_symmetric(rng):
+    for n in rng.integers(2, 20, size=20):
+        M, q = well_posed(rng, n)
+        S = rng.normal(size=(n, n))
+        M = M + S - S.T
+        a, b = (solve_complementarity(M, q, method) for method in (Lemke(), QuadraticProgram()))
+        assert a.converged
+        assert b.converged
+        np.testing.assert_allclose(a.z, b.z, rtol=0, atol=1e-8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(0, 10_000))
+def test_lemke_solves_what_has_a_solution_among_tied_and_singular_small_integers(n, seed):
+    """Small integers tie all the time, and a Gram matrix of low rank is positive semidefinite: Lemke has to decide."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-1, 2, size=(n, max(1, n - 1))).astype(float)
+    M, q = A @ A.T, rng.integers(-2, 2, size=n).astype(float)
+    found = solve_complementarity(M, q, Lemke())
+    if found.converged:
+        assert found.z.min() >= 0
+        assert np.abs(np.minimum(found.z, found.w)).max() < 1e-9
+    else:
+        u = found.infeasible
+        # Farkas: with this u no z >= 0 has M z + q >= 0.
+        assert u.min() >= 0
+        assert (M.T @ u).max() <= 1e-9
+        assert q @ u < 0
+        assert not enumerated(M, q)
+
+
+def test_lemke_reports_the_ray_and_proves_that_nothing_solves():
+    M, q = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([-1.0, -1.0])  # w1 + w2 = -2 whatever z
+    found = solve_complementarity(M, q, Lemke())
+    assert not found.converged
+    assert "ray" in found.message
+    u = found.infeasible
+    assert u.min() >= 0
+    np.testing.assert_allclose(M.T @ u, 0, atol=1e-12)
+    assert q @ u < 0
+    assert not solve_complementarity(M, q, QuadraticProgram()).converged
+    assert not solve_complementarity(M, q, ProjectedGaussSeidel(sweeps=50)).converged
+
+
+def test_ties_do_not_make_lemke_cycle():
+    """Murty's matrix with equal right sides: every first ratio ties, and 2ⁿ pivots would be the worst case."""
+    n = 12
+    M = np.tril(2 * np.ones((n, n)), -1).T + np.eye(n)
+    found = solve_complementarity(M, -np.ones(n), Lemke())
+    assert found.converged
+    assert found.iterations <= 2 * n
+    # Row by row from the last: z_n = 1 makes all rows above non-negative.
+    np.testing.assert_allclose(found.z, np.r_[np.zeros(n - 1), 1.0], atol=1e-12)
+
+
+@EVERY
+def test_a_start_near_the_solution_saves_work(method, rng):
+    M, q = well_posed(rng, 30)
+    cold = solve_complementarity(M, q, method)
+    warm = solve_complementarity(M, q, method, start=cold.z)
+    np.testing.assert_allclose(warm.z, cold.z, rtol=0, atol=1e-10)
+    assert warm.iterations <= max(1, cold.iterations // 5)
+    moved = solve_complementarity(M, q + 1e-3 * rng.normal(size=30), method, start=cold.z)
+    assert moved.converged
+    assert moved.iterations < cold.iterations
+
+
+def test_lemke_from_a_wrong_start_finds_the_same(rng):
+    for _ in range(20):
+        M, q = well_posed(rng, 15)
+        wrong = rng.integers(0, 2, size=15).astype(float)
+        cold, warm = solve_complementarity(M, q), solve_complementarity(M, q, start=wrong)
+        np.testing.assert_allclose(warm.z, cold.z, rtol=0, atol=1e-10)
+
+
+def test_relaxation_changes_the_work_and_not_the_answer(rng):
+    M, q = well_posed(rng, 20)
+    answers = [solve_complementarity(M, q, ProjectedGaussSeidel(omega)) for omega in (0.5, 1.0, 1.5)]
+    for a in answers:
+        np.testing.assert_allclose(a.z, answers[0].z, rtol=0, atol=1e-10)
+    assert answers[1].iterations < answers[0].iterations
+
+
+def test_regularisation_makes_forces_unique_and_is_part_of_the_problem():
+    M, q = np.ones((2, 2)), -np.ones(2)  # any z with z1 + z2 = 1
+    for method in METHODS:
+        found = solve_complementarity(M, q, method, regularisation=0.1)
+        np.testing.assert_allclose(found.z, 1 / 2.1, rtol=1e-8)
+
+
+def test_what_cannot_be_solved_so_is_said():
+    with pytest.raises(OptionError, match="monotone"):
+        solve_complementarity([[0.0, 1.0], [1.0, 0.0]], [-1.0, 1.0], QuadraticProgram())
+    with pytest.raises(OptionError, match=r"M\[0, 0\] is 0"):
+        solve_complementarity([[0.0, 1.0], [1.0, 0.0]], [-1.0, 1.0], ProjectedGaussSeidel())
+    with pytest.raises(DataError, match="M \\(n, n\\)"):
+        solve_complementarity(np.eye(2), np.ones(3))
+    with pytest.raises(OptionError, match="relaxation"):
+        ProjectedGaussSeidel(2.0)
+    empty = solve_complementarity(np.zeros((0, 0)), np.zeros(0))
+    assert empty.converged
+
+
+LAWS = [(Coulomb(4), Lemke()), (Coulomb(16), Lemke()), *((Convex(s), m) for s in (4, 6) for m in METHODS)]
+
+
+@pytest.mark.parametrize(("law", "method"), LAWS)
+def test_the_grasp_holds_the_cube_and_drops_it_when_friction_is_too_small(law, method):
+    held = hold(Grasp(friction=0.3), 0.02, law=law, method=method)
+    assert held.holds
+    # The fingers' push goes through, and their friction carries the weight: 9.81 N of at most 12 N.
+    np.testing.assert_allclose(held.normal, 10.0, rtol=1e-6)
+    np.testing.assert_allclose(held.friction[..., 0].sum(axis=1), 9.81, rtol=1e-6)
+    assert not hold(Grasp(friction=0.2), 0.02, law=law, method=method).holds
+    assert Grasp().least_friction == pytest.approx(0.24525)
+
+
+def test_the_dropped_cube_falls_as_fast_as_friction_lets_it():
+    dropped = hold(Grasp(friction=0.2), 0.05, dt=1e-3)
+    # g − 4 μ F/m = 9.81 − 8; facets lie along the fall, so the linearised cone is exact.
+    np.testing.assert_allclose(dropped.velocity[-1], [0, 0, -1.81 * 0.05], atol=1e-12)
+
+
+def test_the_next_step_of_a_held_cube_costs_no_pivot():
+    warm, cold = (hold(Grasp(), 0.02, law=Convex(), warm=w).iterations for w in (True, False))
+    assert warm[1:].sum() == 0
+    assert cold[1:].min() > 0
+
+
+def on_the_floor(friction, points=((0.1, 0, 0), (-0.1, 0.1, 0), (-0.1, -0.1, 0)), height=0.05):
+    mass = np.diag([2.0, 2.0, 2.0, 0.01, 0.01, 0.02])
+    return mass, free_body(points, np.tile([0, 0, 1.0], (len(points), 1)), [0, 0, height], friction)
+
+
+@pytest.mark.parametrize(("law", "method"), LAWS)
+def test_a_block_at_rest_stays_and_forces_are_inside_the_cone(law, method):
+    M, contacts = on_the_floor(0.5)
+    push = np.array([3.0, 1.0, -2 * 9.81, 0, 0, 0])  # sideways less than μ m g = 9.81
+    done = step(M, 1e-3 * np.linalg.solve(M, push), contacts, 1e-3, law, method)
+    np.testing.assert_allclose(done.velocity, 0, atol=1e-9)
+    assert done.normal.sum() == pytest.approx(1e-3 * 2 * 9.81, rel=1e-6)
+    assert (np.linalg.norm(done.friction, axis=1) <= 0.5 * done.normal * (1 + 1e-6) + 1e-12).all()
+
+
+def test_a_sliding_block_slows_down_by_mu_g_and_stops_dead():
+    M, contacts = on_the_floor(0.4, points=((0.0, 0, 0),), height=0.0)
+    v, dt, speeds = np.array([0.1, 0, 0, 0, 0, 0]), 1e-3, []
+    for _ in range(40):
+        v = step(M, v + dt * np.array([0, 0, -9.81, 0, 0, 0]), contacts, dt).velocity
+        speeds.append(v[0])
+    expected = np.maximum(0, 0.1 - 0.4 * 9.81 * dt * np.arange(1, 41))
+    np.testing.assert_allclose(speeds, expected, atol=1e-12)
+
+
+def test_more_sides_bring_the_cone_nearer_to_the_circle():
+    """Pushed between two corners friction is weaker by cos(π/sides) at most, and never stronger."""
+    slowed = {}
+    for sides in (4, 8, 32):
+        M, contacts = on_the_floor(0.4, points=((0.0, 0, 0),), height=0.0)
+        half = np.pi / sides
+        v = np.array([np.cos(half), np.sin(half), -9.81e-3, 0, 0, 0])
+        done = step(M, v, contacts, 1e-3, Coulomb(sides))
+        force = done.friction[0] / (0.4 * done.normal[0])
+        along = -force @ contacts.tangent[0, :, :2] @ v[:2]
+        assert np.cos(half) - 1e-9 <= along <= 1 + 1e-9
+        slowed[sides] = along
+    assert slowed[32] > 0.995
+
+
+def test_a_gap_lets_the_body_come_as_far_as_the_floor():
+    M, contacts = on_the_floor(0.3, points=((0.0, 0, 0),), height=0.0)
+    near = Contacts(contacts.normal, contacts.tangent, contacts.friction, np.array([1e-3]))
+    assert step(M, np.array([0, 0, -0.5, 0, 0, 0]), near, 1e-3).normal[0] == 0.0
+    fast = step(M, np.array([0, 0, -5.0, 0, 0, 0]), near, 1e-3)
+    assert fast.velocity[2] == pytest.approx(-1.0)
+
+
+def test_a_contact_frame_is_right_handed(rng):
+    for normal in [*rng.normal(size=(20, 3)), [0, 0, 2.0], [0, 0, -1.0]]:
+        R = frame(normal)
+        np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+        assert np.linalg.det(R) == pytest.approx(1)
+    with pytest.raises(DataError, match="normal"):
+        frame([0, 0, 0])
+
+
+def test_coulombs_law_says_that_it_needs_lemke():
+    M, contacts = on_the_floor(0.3)
+    with pytest.raises(OptionError, match="needs Lemke"):
+        step(M, np.zeros(6), contacts, 1e-3, Coulomb(), QuadraticProgram())
+    with pytest.raises(OptionError, match="sides"):
+        step(M, np.zeros(6), contacts, 1e-3, Coulomb(3))
