@@ -36,6 +36,7 @@ from .identification.estimators import IRLS, MAP, ML, OLS, TLS, WLS, Ridge
 from .identification.estimators.physical import Physical
 from .identification.identify import identify
 from .identification.model import Experiment, Load
+from .identification.payload import identify_payload
 from .identification.result_file import read_result, save_result
 from .robot.export import export_model
 from .robot.library import library_names
@@ -73,6 +74,7 @@ __all__ = [
     "forward_dynamics",
     "gravity",
     "identify",
+    "identify_payload",
     "inspect_recording",
     "inverse_dynamics",
     "jacobian",

@@ -14,6 +14,7 @@ from . import (
     identify,
     inspect,
     models,
+    payload,
     record,
     rig,
     simulate,
@@ -35,6 +36,7 @@ for _group in (
     convert,
     inspect,
     identify,
+    payload,
     com,
     gear,
 ):

@@ -105,9 +105,12 @@ def _check_joints(robot: Robot, recording: Recording) -> None:
         )
 
 
-def _decimation(plan: Plan, recordings: Sequence[Experiment], rank: int) -> tuple[Decimation | None, list[str]]:
-    if plan.decimation is None or isinstance(plan.decimation, Decimation):
-        return plan.decimation, []
+def decimation_for(
+    wanted: Decimation | str | None, recordings: Sequence[Experiment], rank: int
+) -> tuple[Decimation | None, list[str]]:
+    """The parallel low-pass that is asked for, or, where that is left open, one that suits the recordings."""
+    if wanted is None or isinstance(wanted, Decimation):
+        return wanted, []
     found = [automatic_decimation(x.recording) for x in recordings if isinstance(x.recording, Recording)]
     if not found or any(one is None for one in found):
         return None, []
@@ -157,7 +160,7 @@ def run_study(
             if rest is not None:
                 testing.append(replace(one, recording=rest))
         words = f"the last {100 * (1 - plan.train_share):.0f} % of the recording" if testing else "nothing"
-    decimation, said = _decimation(plan, training, base_parameters(_with_friction(robot, TRIED)).rank)
+    decimation, said = decimation_for(plan.decimation, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
 
     moving = [one.recording.qd for one in training if isinstance(one.recording, Recording)]
