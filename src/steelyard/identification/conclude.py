@@ -7,13 +7,13 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..robot.robot import frozen
+from ..robot.robot import Robot, frozen
 from .estimate import Estimate, JointResidual, full_deviation, unseen
 from .fit import Estimator, Fit, Progress, silent
 from .model import Rows
@@ -65,14 +65,27 @@ def _joint_residual(
     )
 
 
+def _described(value: Any) -> Any:
+    """Settings as what a result file holds: robots by name."""
+    if isinstance(value, Robot):
+        return value.name
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _described(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _described(each) for key, each in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
 def _settings(estimator: Estimator) -> dict[str, Any]:
-    return asdict(estimator) if is_dataclass(estimator) and not isinstance(estimator, type) else {}
+    found = _described(estimator)
+    return found if isinstance(found, dict) else {}
 
 
 def conclude(
     problem: Problem, fit: Fit, name: str, settings: Mapping[str, Any], seconds: float, about: Mapping[str, Any]
 ) -> Estimate:
     """Statistics of a fit."""
+    problem = problem if fit.problem is None else fit.problem
     beta, model = fit.beta, problem.model
     blocks, residuals, share = residual_blocks(problem, beta, _ENOUGH_ROWS)
     dof = np.nan_to_num(_leverage(problem, fit)) * share

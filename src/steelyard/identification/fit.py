@@ -36,6 +36,7 @@ class Fit:
     parameters: Array | None = None  # all parameters, where the estimator settles more than the base
     covariance: Array | None = None  # of the base parameters
     deviation: Array | None = None  # of all parameters
+    problem: Problem | None = None  # the regression that it solves, where that is not the one that was given
     about: dict[str, Any] = field(default_factory=dict)
 
     @property

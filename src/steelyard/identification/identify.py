@@ -96,7 +96,9 @@ def problem_of(
     given = [recordings] if isinstance(recordings, Recording | Experiment) else list(recordings)
     experiments = [x if isinstance(x, Experiment) else Experiment(x) for x in given]
     ready = [
-        Experiment(prepare(x.recording, robot, preprocessing), x.load) if isinstance(x.recording, Recording) else x
+        Experiment(prepare(x.recording, robot, preprocessing), x.load, x.measured or x.recording)
+        if isinstance(x.recording, Recording)
+        else x
         for x in experiments
     ]
     return build_problem(robot, ready, terms=terms, fixed=fixed, decimation=decimation, dead_zone=dead_zone)

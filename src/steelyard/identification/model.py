@@ -35,10 +35,14 @@ class Load:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A recording that is ready for regression (it has qd and qdd), and what the robot carried."""
+    """A recording that is ready for regression (it has qd and qdd), and what the robot carried.
+
+    `measured` is what it was made of: estimators that simulate compare with what the sensors said.
+    """
 
     recording: Recording | Callable[[], Iterable[Recording]]  # or a stream of its blocks, from the start at each call
     load: Load | None = None
+    measured: Recording | None = None  # before anything was done to it, where anything was
 
     @property
     def rate_hz(self) -> float:

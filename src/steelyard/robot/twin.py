@@ -15,7 +15,8 @@ from .robot import Array, Robot
 from .sources import Source
 
 
-def _set_inertia(model: mujoco.MjModel, body: int, parameters: Array) -> None:
+def set_inertia(model: mujoco.MjModel, body: int, parameters: Array) -> None:
+    """Write the ten numbers of a body into a compiled model; `mj_setConst` has to follow."""
     mass, com, inertia = mass_com_inertia(parameters)
     moments, axes = np.linalg.eigh(inertia)
     if np.linalg.det(axes) < 0:
@@ -123,7 +124,7 @@ def twin(robot: Robot) -> Twin:
         getattr(model, name)[:] = 0.0
     for row, body in enumerate(robot.model_bodies):
         if int(body) in changed:
-            _set_inertia(model, int(body), robot.body_parameters[row])
+            set_inertia(model, int(body), robot.body_parameters[row])
     for name, values in (("armature", model.dof_armature), ("damping", model.dof_damping)):
         values[robot.model_dofs] = robot.joint_parameters[:, JOINT_PROPERTIES.index(name)]
     data = mujoco.MjData(model)

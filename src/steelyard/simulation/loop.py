@@ -35,7 +35,11 @@ _ARMATURE, _DAMPING, _COULOMB, _OFFSET = range(4)  # of JOINT_PROPERTIES
 
 
 class SimulationError(SteelyardError):
-    """A simulation stopped before its end."""
+    """A simulation stopped before its end, at `time` seconds."""
+
+    def __init__(self, message: str, time: float = 0.0) -> None:
+        super().__init__(message)
+        self.time = time
 
 
 class Motion(NamedTuple):
@@ -80,7 +84,8 @@ class ClosedLoop:
     `friction` replaces the robot's own damping, dry friction and offset; `flexible` puts springs into the joints, its
     motor inertia in place of the armature; `nominal` is the model that the controller knows, the robot itself where
     none is given, and stays what it is when `run` is given other parameters. `start` has positions, or a row of
-    positions and one of velocities; without, the robot rests where the reference begins.
+    positions and one of velocities; without, the robot rests where the reference begins. `torque` is added to what the
+    controller asks for: with gains of zero it alone moves the robot.
     """
 
     robot: Robot
@@ -97,6 +102,7 @@ class ClosedLoop:
     velocity: str = "differentiated"  # what the controller sees: of measured positions, or "measured"
     delay_ticks: int = 0
     temperature: ArrayLike = REFERENCE_TEMPERATURE  # one number, or one a tick
+    torque: Array | None = None  # (ticks, n) N·m or N, added to what the controller asks for
     substeps: int = field(init=False, default=1)
     ticks_a_sample: int = field(init=False, default=1)
 
@@ -168,6 +174,12 @@ class ClosedLoop:
         thought = self._frames if known is self.robot else joint_frames(known)
         inertias = thought.inertias(known.body_parameters)
         forward = inverse_dynamics(known, *self.reference) if self.controller.feed_forward else np.zeros((0, n))
+        if self.torque is not None:
+            if self.torque.shape != (self.ticks, n) or not np.isfinite(self.torque).all():
+                raise OptionError(
+                    f"the torque has shape {self.torque.shape}; {self.ticks} rows of {n} finite numbers are needed"
+                )
+            forward = forward + self.torque if len(forward) else self.torque
         return {
             "law": None if self.friction is None else self.friction.packed(n),
             "springs": np.zeros((0, 9)) if self.flexible is None else self.flexible.packed(n),
@@ -190,12 +202,15 @@ class ClosedLoop:
 
     @cached_property
     def _start_state(self) -> Array:
+        return self._state_at(self.start)
+
+    def _state_at(self, start: ArrayLike | None) -> Array:
         """Rows q, q̇, z, θ, θ̇, w; motors turned so that springs carry the weight."""
         n = self.robot.n
         state = np.zeros((STATES, n))
         state[0] = self.reference[0, 0]
-        if self.start is not None:
-            given = np.asarray(self.start, dtype=np.float64)
+        if start is not None:
+            given = np.asarray(start, dtype=np.float64)
             if given.shape not in ((n,), (2, n)):
                 raise OptionError(f"start has shape {given.shape}; {self.robot.name} has {n} joints")
             if not np.isfinite(given).all():
@@ -220,7 +235,11 @@ class ClosedLoop:
         return changed.body_parameters, changed.joint_parameters
 
     def execute(
-        self, out: Array, parameters: Robot | ArrayLike | None = None, disturbance: Disturbance | None = None
+        self,
+        out: Array,
+        parameters: Robot | ArrayLike | None = None,
+        disturbance: Disturbance | None = None,
+        start: ArrayLike | None = None,
     ) -> NDArray[np.int64]:
         """One run into `out` (channels, samples, n), the first four or all of `KEPT`; counts ticks in saturation."""
         n = self.robot.n
@@ -236,9 +255,10 @@ class ClosedLoop:
         code = INTEGRATORS.get(self.integrator, RK4)
         settings = (self.substeps, self.ticks_a_sample, code, int(self.delay_ticks), differenced, self.dt)
         saturated = np.zeros(n, dtype=np.int64)
+        state = self._start_state if start is None else self._state_at(start)
         arguments = (
             tree, rotors, law, fixed["springs"], fixed["controller"], fixed["nominal"], self.reference,
-            fixed["feed_forward"], self._start_state, settings, noise[:3], noise.resolution, self._warmth, saturated,
+            fixed["feed_forward"], state, settings, noise[:3], noise.resolution, self._warmth, saturated,
             out,
         )  # fmt: skip
         if self.integrator in ADAPTIVE:
@@ -254,17 +274,19 @@ class ClosedLoop:
         if reason == NOT_PHYSICAL:
             raise SimulationError(
                 f"the mass matrix is not positive definite at {when}: what {name} carries has no positive inertia; "
-                "mend the inertial parameters (see `steelyard check`) or give the joint a rotor (armature)"
+                "mend the inertial parameters (see `steelyard check`) or give the joint a rotor (armature)",
+                tick * self.dt,
             )
         raise SimulationError(
             f"the simulation ran away at {when} in {name}; take a smaller step "
-            f"(now {1e3 * self.dt / self.substeps:.3g} ms), softer gains, or integrator='radau'"
+            f"(now {1e3 * self.dt / self.substeps:.3g} ms), softer gains, or integrator='radau'",
+            tick * self.dt,
         )
 
-    def run(self, parameters: Robot | ArrayLike | None = None) -> Motion:
+    def run(self, parameters: Robot | ArrayLike | None = None, start: ArrayLike | None = None) -> Motion:
         """One run without noise; with the robot's own parameters, a vector in their order, or another robot's."""
         out = np.empty((BRIEF, self.samples, self.robot.n))
-        self.execute(out, parameters)
+        self.execute(out, parameters, start=start)
         return Motion(self.t, *out)
 
     def run_all(self, parameters: Iterable[Robot | ArrayLike]) -> list[Motion]:

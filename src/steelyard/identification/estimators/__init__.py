@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from ...errors import OptionError, unknown_name
 from ..fit import Estimator
 from .bayes import MAP, Ridge
+from .didim import DIDIM
+from .instruments import IV
 from .least_squares import OLS, WLS
 from .likelihood import ML
+from .output_error import CLIE, CLOE
 from .physical import Physical
 from .robust import IRLS
 from .total_least_squares import TLS
@@ -19,6 +22,10 @@ ESTIMATORS: Mapping[str, type] = {
     "ML": ML,
     "MAP": MAP,
     "Ridge": Ridge,
+    "IV": IV,
+    "DIDIM": DIDIM,
+    "CLOE": CLOE,
+    "CLIE": CLIE,
 }
 
 
@@ -31,4 +38,19 @@ def estimator_named(name: str) -> Estimator:
     raise OptionError(unknown_name("estimator", name, ESTIMATORS))
 
 
-__all__ = ["ESTIMATORS", "IRLS", "MAP", "ML", "OLS", "TLS", "WLS", "Physical", "Ridge", "estimator_named"]
+__all__ = [
+    "CLIE",
+    "CLOE",
+    "DIDIM",
+    "ESTIMATORS",
+    "IRLS",
+    "IV",
+    "MAP",
+    "ML",
+    "OLS",
+    "TLS",
+    "WLS",
+    "Physical",
+    "Ridge",
+    "estimator_named",
+]

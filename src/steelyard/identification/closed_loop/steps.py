@@ -1,0 +1,75 @@
+"""Steps between parameters that can be simulated: one that cannot is halved, a bad first guess is cut short."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ..estimators.least_squares import weighted
+from ..problem import Problem
+from .pieces import Trace
+from .runs import Runs, whole
+
+Array = NDArray[np.float64]
+
+_HALVINGS = 8
+# A simulation that ran away was wrong for some time before: so much of the way counts.
+TRUSTED_SHARE = 0.8
+_FEWEST_ROWS = 20
+
+
+def cut(traces: list[Trace]) -> list[Trace]:
+    """Traces as far as they can be trusted."""
+    out = []
+    for trace in traces:
+        reached = trace.reached if trace.reached == len(trace.q) else int(TRUSTED_SHARE * trace.reached)
+        out.append(trace._replace(reached=reached))
+    if max(trace.reached for trace in out) < _FEWEST_ROWS:
+        raise DataError(
+            "the simulation with the model's own parameters runs away at once; is the controller right, and the sign "
+            "and unit of the torque? Else start from a better model"
+        )
+    return out
+
+
+BY_REGRESSION = "begun at weighted least squares, because the model's own parameters run away in simulation"
+
+
+def regressed(problem: Problem) -> Array:
+    """All parameters by weighted least squares: a second place to begin at."""
+    solution, _, _, _ = weighted(problem, 3, 1e-3)
+    return problem.model.base.expand(solution.beta, problem.model.nominal)
+
+
+def first_simulation(problem: Problem, runs: Runs) -> tuple[Array, list[Trace], str]:
+    """The model's own parameters, or those of a regression where only they can be simulated; and what to say of it."""
+    theta = problem.model.nominal
+    traces = runs.traces(theta)
+    if whole(traces):
+        return theta, traces, ""
+    other = regressed(problem)
+    found = runs.traces(other)
+    if sum(trace.reached for trace in found) > sum(trace.reached for trace in traces):
+        return other, cut(found), BY_REGRESSION
+    return theta, cut(traces), ""
+
+
+def simulated_step(runs: Runs, theta: Array, traces: list[Trace], wanted: Array) -> tuple[Array, list[Trace], bool]:
+    """As far towards the wanted parameters as simulations go (no less far in time than before), and if all the way."""
+    for k in range(_HALVINGS):
+        trial = theta + 0.5**k * (wanted - theta)
+        found = runs.traces(trial)
+        if whole(found):
+            return trial, found, k == 0
+        shorter = cut(found) if max(trace.reached for trace in found) > 2 * _FEWEST_ROWS else found
+        gains = [b.reached - a.reached for a, b in zip(traces, shorter, strict=True)]
+        if min(gains) >= 0 and max(gains) > 0:
+            return trial, shorter, k == 0
+    return theta, traces, False
+
+
+def horizon(traces: list[Trace]) -> str:
+    """What a simulation that did not come to its end leaves unsaid."""
+    if whole(traces):
+        return ""
+    reached, rows = sum(trace.reached for trace in traces), sum(len(trace.q) for trace in traces)
+    return f"the simulated loop ran away: only {reached} of {rows} samples, those before it, were fitted"
