@@ -22,7 +22,7 @@ from .problem import Problem, residual_blocks
 
 Array = NDArray[np.float64]
 # So many rows tell the colour of the residuals; more would only take longer.
-_ENOUGH_ROWS = 300_000
+_ENOUGH_ROWS = 60_000
 
 
 def _leverage(problem: Problem, fit: Fit) -> Array:
@@ -36,12 +36,18 @@ def _leverage(problem: Problem, fit: Fit) -> Array:
     )
 
 
-def _meat(blocks: list[Rows], j: int, columns: NDArray[np.int64], noise: Noise, rank: int) -> Array:
-    M = np.zeros((rank, rank))
+def _meat(problem: Problem, blocks: list[Rows], j: int, noise: Noise, share: float) -> Array:
+    """W_jᵀ Σ_j W_j: exact where the noise is white, else from blocks spread over the data."""
+    columns = problem.model.active[j]
+    M = np.zeros((problem.rank, problem.rank))
+    if noise.order == 0:
+        half = noise.innovation * problem.factors.parts[j].R[:, :-1]
+        M[np.ix_(columns, columns)] = half.T @ half
+        return M
     for block in blocks:
-        W = np.where(block.use[:, j, None], block.W[:, j][:, columns], 0.0)
+        W = np.where(block.use[:, j, None], block.of_joint(j, columns), 0.0)
         half = noise.coloured(W)
-        M[np.ix_(columns, columns)] += half.T @ half
+        M[np.ix_(columns, columns)] += half.T @ half / share
     return M
 
 
@@ -91,7 +97,7 @@ def conclude(
     dof = np.nan_to_num(_leverage(problem, fit)) * share
     meat = np.zeros((problem.rank, problem.rank)) if fit.prior is None else fit.prior.copy()
     found = []
-    for j, columns in enumerate(model.active):
+    for j in range(problem.robot.n):
         use = [block.use[:, j] for block in blocks]
         e = [r[:, j] for r in residuals]
         noise = fit_noise(e, use, dof[j])
@@ -99,7 +105,7 @@ def conclude(
         if fit.covariance is None:
             if fit.psi is not None:
                 noise = fit_noise([fit.psi(r)[:, j] for r in residuals], use, dof[j])
-            meat += fit.weights[j] ** 2 / share * _meat(blocks, j, columns, noise, problem.rank)
+            meat += fit.weights[j] ** 2 * _meat(problem, blocks, j, noise, share)
     if fit.covariance is None:
         P = fit.solution.inverse
         covariance = P @ meat @ P.T

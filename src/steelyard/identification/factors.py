@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgeqrf
 
 from ..compiled import one_blas_thread, threads
 from .model import Rows
@@ -29,8 +29,11 @@ def triangle(A: Array) -> Array:
     """R of a QR factorisation; A may be overwritten."""
     if not len(A):
         return np.zeros((0, A.shape[1]))
-    R: Array = scipy.linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)[0]
-    return R[: A.shape[1]]
+    # LAPACK itself: scipy.linalg.qr would clear the reflections below R over the whole height.
+    reduced, _, _, failed = dgeqrf(A, overwrite_a=True)
+    if failed:
+        raise FloatingPointError(f"the QR factorisation failed (info {failed})")
+    return np.triu(reduced[: A.shape[1]])
 
 
 def absorb(R: Array, rows: Array) -> Array:
@@ -104,7 +107,7 @@ def factorise(blocks: Iterable[Rows], active: tuple[NDArray[np.int64], ...], ran
         picked = slice(None) if use.all() else use
         T = int(use.sum())
         rows = np.empty((T, len(columns) + 1), order="F")
-        rows[:, :-1] = block.W[picked, j][:, columns]
+        rows[:, :-1] = block.of_joint(j, columns, picked)
         rows[:, -1] = block.tau[picked, j]
         if factors is not None:
             rows *= factors[picked, j][:, None]

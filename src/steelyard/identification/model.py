@@ -3,6 +3,7 @@
 tau − tau_known = W beta,    W = [Y_kept, terms],    beta = [base parameters, parameters of the terms]
 """
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,11 +53,33 @@ class Experiment:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A block of the regression."""
+    """A block of the regression; `W` is made of a wider source only if somebody asks for the whole of it."""
 
-    W: Array  # (T, n, r)
+    source: Array  # (T, n, m)
     tau: Array  # (T, n)
     use: NDArray[np.bool_]  # (T, n)
+    pick: NDArray[np.int64] | None = None  # which columns of the source are W's
+
+    @cached_property
+    def W(self) -> Array:
+        """(T, n, r)."""
+        return self.source if self.pick is None else np.take(self.source, self.pick, axis=2, mode="clip")
+
+    def of_joint(self, j: int, columns: NDArray[np.int64], rows: NDArray[np.bool_] | slice = slice(None)) -> Array:
+        """Some columns of the rows of one joint."""
+        return self.source[rows, j][:, columns if self.pick is None else self.pick[columns]]
+
+
+_own = threading.local()
+
+
+def _scratch(use: str, shape: tuple[int, ...]) -> Array:
+    """Memory of this thread's for what nobody keeps: fresh pages cost more than the kernel that fills them."""
+    memory = getattr(_own, use, None)
+    if memory is None or memory.shape != shape:
+        memory = np.empty(shape)
+        setattr(_own, use, memory)
+    return memory
 
 
 def _carried(load: Load | None) -> set[str]:
@@ -152,8 +175,9 @@ class LinearModel:
             raise DataError(f"{self.robot.name} has ball or free joints; recordings are of hinges and slides")
         q, qd, qdd = random_states(self.robot, np.random.default_rng(1), 50, within_limits=False)
         probe = Recording(np.arange(len(q), dtype=float), q, np.zeros_like(qd), qd, qdd)
-        W = self._columns(self._standing(probe), {name for name, _ in self.loads})[0]
-        return tuple(np.flatnonzero(np.abs(W[:, j]).max(axis=0) > 0) for j in range(self.robot.n))
+        source, pick, _ = self._columns(self._standing(probe), {name for name, _ in self.loads})
+        seen = np.abs(source).max(axis=0) > 0
+        return tuple(np.flatnonzero(row) for row in (seen if pick is None else seen[:, pick]))
 
     def _standing(self, block: Recording) -> Recording:
         """The block with speeds inside the dead zone set to zero, so that noise does not flip dry friction."""
@@ -169,12 +193,17 @@ class LinearModel:
         qd = np.where(np.abs(block.qd) < self.dead_zone, 0.0, block.qd)
         return Recording(block.t, block.q, block.tau, qd, block.qdd, block.joints, block.more, block.about)
 
-    def _columns(self, block: Recording, carried: set[str], load: Load | None = None) -> tuple[Array, Array]:
-        """W, and the torque of all that is not sought: the rest of the robot, fixed parameters, known loads."""
+    def _columns(
+        self, block: Recording, carried: set[str], load: Load | None = None
+    ) -> tuple[Array, NDArray[np.int64] | None, Array]:
+        """Columns, which of them are W's, and the torque of all that is not sought.
+
+        That is the rest of the robot, fixed parameters and known loads. The columns are good until the next call.
+        """
         q, qd, qdd = block.q, block.qd, block.qdd
         assert qd is not None
         assert qdd is not None
-        Y = regressor(self.robot, q, qd, qdd)
+        Y = regressor(self.robot, q, qd, qdd, out=_scratch("regressor", (len(q), self.robot.n, self.robot.layout.size)))
         known = known_torque(self.robot, q, qd, qdd) if self._has_known else np.zeros_like(qd)
         theta = self._fixed_values.copy()
         if load is not None and load.parameters is not None:
@@ -183,14 +212,16 @@ class LinearModel:
             acting = np.flatnonzero(theta)
             known += Y[:, :, acting] @ theta[acting]
         own = self.base.kept[self.base.kept < self.robot.layout.size]
-        parts = [Y[:, :, own], *(term.columns(self.robot, block) for term in self.terms)]
+        if not self.terms and not self.loads:
+            return Y, own, known
+        parts = [np.take(Y, own, axis=2, mode="clip"), *(term.columns(self.robot, block) for term in self.terms)]
         first = len(self.names) - 10 * len(self.loads)
         for k, (name, body) in enumerate(self.loads):
             start = first + 10 * k
             mine = self.base.kept[(self.base.kept >= start) & (self.base.kept < start + 10)] - start
             columns = Y[:, :, self.robot.layout.body(body)][:, :, mine]
             parts.append(columns if name in carried else np.zeros_like(columns))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2), known
+        return np.concatenate(parts, axis=2), None, known
 
     @cached_property
     def _has_known(self) -> bool:
@@ -203,19 +234,28 @@ class LinearModel:
             theta[self.robot.layout.index(name)] = value
         return theta
 
-    def rows(self, block: Recording, load: Load | None = None) -> Rows:
-        """W, the torque that is left for it to explain, and which rows count."""
-        W, known = self._columns(self._standing(block), _carried(load), load)
+    def rows(self, block: Recording, load: Load | None = None, passing: bool = False) -> Rows:
+        """W, the torque that is left for it to explain, and which rows count.
+
+        A `passing` answer is good until this thread asks for the next.
+        """
+        source, pick, known = self._columns(self._standing(block), _carried(load), load)
         mask = np.ones(block.tau.shape, dtype=bool)
         if "use" in block.more:
             use = np.asarray(block.more["use"]) > 0.5
             mask &= use[:, None] if use.ndim == 1 else use
-        return Rows(W, block.tau - known, mask)
+        rows = Rows(source, block.tau - known, mask, pick)
+        return rows if passing else Rows(rows.W, rows.tau, mask)
 
     def torque(self, theta: Array, block: Recording, load: Load | None = None) -> Array:
         """The torque that parameters (in the order of `names`) predict for the states of a block."""
-        W, known = self._columns(self._standing(block), _carried(load), load)
-        return np.asarray(W @ self.base.reduce(theta) + known)
+        source, pick, known = self._columns(self._standing(block), _carried(load), load)
+        beta = self.base.reduce(theta)
+        if pick is None:
+            return np.asarray(source @ beta + known)
+        spread = np.zeros(source.shape[2])
+        spread[pick] = beta
+        return np.asarray(source @ spread + known)
 
 
 def sliced_torque(model: LinearModel, theta: Array, recording: Recording, load: Load | None = None) -> Array:

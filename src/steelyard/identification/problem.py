@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ Stream = Callable[[], Iterable[Recording]]  # a recording too long for memory, b
 _BLOCK_BYTES = 16 << 20
 # Below this size the rows are kept for the passes that come; above, they are computed again each time.
 _KEEP_BYTES = 400 << 20
+_GOLDEN = 0.5 * (5**0.5 - 1.0)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ def _pieces(source: Recording | Stream, size: int) -> Iterator[Recording]:
     for block in blocks:
         for start in range(0, len(block), size):
             yield block if len(block) <= size else block.between(start, start + size)
+
+
+def _spread(items: Iterable[Any], every: int) -> Iterator[Any]:
+    """About one of so many, at places that fall in step with no period of the motion."""
+    return (item for k, item in enumerate(items) if (k * _GOLDEN) % 1.0 < 1.0 / every)
 
 
 class _Filtered:
@@ -117,19 +123,22 @@ class Problem:
         width = self.robot.n * max(1, len(self.model.names))
         return int(np.clip(_BLOCK_BYTES // (8 * width), 128, 4096))
 
-    def _generate(self, every: int = 1) -> Iterator[Rows]:
-        """All blocks of rows, or every k-th; only a parallel filter needs those between."""
+    def _generate(self, every: int = 1, passing: bool = False) -> Iterator[Rows]:
+        """All blocks of rows, or every k-th; only a parallel filter needs those between.
+
+        A `passing` block is good until the next one is asked for.
+        """
         for experiment in self.experiments:
             source, load = experiment.recording, experiment.load
             pieces: Iterable[Recording] = _pieces(source, self._block)
             if self.decimation is None:
-                yield from (self.model.rows(piece, load) for piece in islice(pieces, 0, None, every))
+                yield from (self.model.rows(piece, load, passing) for piece in _spread(pieces, every))
                 continue
-            rows = (self.model.rows(piece, load) for piece in pieces)
-            yield from islice(_decimated(self.model, rows, self.decimation, experiment.rate_hz), 0, None, every)
+            rows = (self.model.rows(piece, load, passing=True) for piece in pieces)
+            yield from _spread(_decimated(self.model, rows, self.decimation, experiment.rate_hz), every)
 
     def blocks(self) -> Iterable[Rows]:
-        """All rows of the regression, block by block; kept in memory where they are few."""
+        """All rows of the regression, block by block, each good until the next; kept in memory where they are few."""
         if "rows" in self._kept:
             return self._kept["rows"]
         lengths = [len(e.recording) if isinstance(e.recording, Recording) else None for e in self.experiments]
@@ -137,11 +146,11 @@ class Problem:
         if all(length is not None for length in lengths) and sum(map(int, filter(None, lengths))) * each < _KEEP_BYTES:
             self._kept["rows"] = list(self._generate())
             return self._kept["rows"]
-        return self._generate()
+        return self._generate(passing=True)
 
     def some_blocks(self, every: int) -> Iterable[Rows]:
         """Every k-th block of rows, spread over the data."""
-        return islice(self._kept["rows"], 0, None, every) if "rows" in self._kept else self._generate(every)
+        return _spread(self._kept["rows"], every) if "rows" in self._kept else self._generate(every)
 
     def factorised(self, weigh: Weigh | None = None) -> Factors:
         """A factor a joint; `weigh` gives each row a factor."""
@@ -222,7 +231,7 @@ def build_problem(
 def residual_blocks(problem: Problem, beta: Array, most: int) -> tuple[list[Rows], list[Array], float]:
     """Blocks spread over the data with their residuals tau − W beta, of at most about `most` rows, and their share."""
     every = max(1, int(np.ceil(int(problem.factors.rows.max()) / most)))
-    blocks = list(problem.blocks() if every == 1 else problem.some_blocks(every))
+    blocks = list(problem.some_blocks(every))
     taken = sum(int(block.use.sum()) for block in blocks)
     share = taken / max(1, int(problem.factors.rows.sum()))
     return blocks, [block.tau - block.W @ beta for block in blocks], share
