@@ -114,7 +114,7 @@ def test_the_step_is_forward_dynamics_integrated(rng, choice):
 @pytest.mark.parametrize("method", KALMAN)
 def test_every_kalman_filter_finds_a_two_link_that_begins_15_percent_wrong(two_link, method):
     robot, guess, recording = two_link
-    settings = online.METHODS[method](torque_noise=0.05, torque="held")
+    settings = online.METHODS[method](on="joint", torque_noise=0.05, torque="held")
     state = run(init(guess, settings), samples(recording))
     assert torque_error(robot, found(state).parameters) < 0.25 * torque_error(robot, guess.parameters)
     layout = robot.layout
@@ -126,7 +126,10 @@ def test_square_root_filters_on_a_robot_equal_the_plain_ones(two_link):
     _, guess, recording = two_link
     for plain, root in (("EKF", "SREKF"), ("UKF", "SRUKF"), ("CDKF", "SRCDKF")):
         one, two = (
-            run(init(guess, online.METHODS[name](torque_noise=0.05, torque="held")), list(samples(recording))[:200])
+            run(
+                init(guess, online.METHODS[name](on="joint", torque_noise=0.05, torque="held")),
+                list(samples(recording))[:200],
+            )
             for name in (plain, root)
         )
         # Relative to the prior's deviations, 1e-8: what rounding makes of covariances that span eight decades.
@@ -136,7 +139,9 @@ def test_square_root_filters_on_a_robot_equal_the_plain_ones(two_link):
 
 def test_particles_come_nearer_on_two_link(two_link):
     robot, guess, recording = two_link
-    state = run(init(guess, online.PF(torque_noise=0.05, torque="held", drift=0.01)), list(samples(recording))[:250])
+    state = run(
+        init(guess, online.PF(on="joint", torque_noise=0.05, torque="held", drift=0.01)), list(samples(recording))[:250]
+    )
     assert torque_error(robot, found(state).parameters) < 0.6 * torque_error(robot, guess.parameters)
 
 
@@ -170,7 +175,12 @@ def test_the_seeds_filter_on_parameters_is_rls(two_link):
 
 @pytest.mark.parametrize(
     "settings",
-    [online.RLS(forgetting=0.99, noise=0.1), online.EKF(), online.SRUKF(on="parameters"), online.PF(particles=4)],
+    [
+        online.RLS(forgetting=0.99, noise=0.1),
+        online.EKF(on="joint"),
+        online.SRUKF(on="parameters"),
+        online.PF(on="joint", particles=4),
+    ],
     ids=lambda s: s.name,
 )
 def test_a_saved_state_goes_on_bit_for_bit(two_link, tmp_path, settings):
@@ -188,7 +198,7 @@ def test_a_saved_state_goes_on_bit_for_bit(two_link, tmp_path, settings):
 def test_a_step_leaves_the_state_before_it_alone(two_link):
     _, guess, recording = two_link
     taken = list(samples(recording, rates=True))[:3]
-    for settings in (online.RLS(), online.EKF(), online.SRCDKF()):
+    for settings in (online.RLS(), online.EKF(on="joint"), online.SRCDKF(on="joint")):
         state = run(init(guess, settings), taken[:2])
         before = [np.array(x) for x in state.belief]
         step(state, taken[2])
@@ -199,7 +209,7 @@ def test_a_missing_position_is_only_predicted(two_link):
     _, guess, recording = two_link
     taken = list(samples(recording))[:20]
     gap = [s._replace(q=np.full(2, np.nan)) if i in (7, 8) else s for i, s in enumerate(taken)]
-    state = run(init(guess, online.EKF()), gap)
+    state = run(init(guess, online.EKF(on="joint")), gap)
     assert np.isfinite(state.belief.mean).all()
     assert np.isfinite(state.belief.covariance).all()
 
@@ -224,7 +234,7 @@ def test_what_cannot_be_meant_is_refused(two_link):
         online.UKF(torque_noise=-1.0)
     with pytest.raises(sy.DataError, match="needs q̇ and q̈"):
         step(init(guess, online.RLS()), Sample(0.0, np.zeros(2), np.zeros(2)))
-    state = step(init(guess, online.EKF()), Sample(1.0, np.zeros(2), np.zeros(2)))
+    state = step(init(guess, online.EKF(on="joint")), Sample(1.0, np.zeros(2), np.zeros(2)))
     with pytest.raises(sy.DataError, match="time does not advance"):
         step(state, Sample(1.0, np.zeros(2), np.zeros(2)))
     with pytest.raises(sy.DataError, match="has shape"):

@@ -18,6 +18,7 @@ from . import (
     record,
     rig,
     simulate,
+    watch,
 )
 
 app = typer.Typer(
@@ -39,6 +40,7 @@ for _group in (
     payload,
     com,
     gear,
+    watch,
 ):
     _group.register(app)
 

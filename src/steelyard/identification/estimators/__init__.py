@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ...errors import OptionError, unknown_name
 from ..fit import Estimator
+from ..online.settings import METHODS as RECURSIVE
 from .bayes import MAP, Ridge
 from .didim import DIDIM
 from .instruments import IV
@@ -26,6 +27,7 @@ ESTIMATORS: Mapping[str, type] = {
     "DIDIM": DIDIM,
     "CLOE": CLOE,
     "CLIE": CLIE,
+    **RECURSIVE,
 }
 
 

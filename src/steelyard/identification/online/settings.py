@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ...errors import OptionError
+from ..fit import Fit, Progress, silent
+from ..problem import Problem
 from .coordinates import CHOICES, Choice
 from .recursive import check_forgetting
 from .sigma_points import CentralDifferences, Derivatives, Rule, Unscented
@@ -45,6 +47,12 @@ class RLS:
         check_forgetting(self.forgetting)
         _positive(self, "prior", "relative", "noise")
 
+    def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
+        """The estimate after all rows of a problem."""
+        from .fitting import fit_rows  # which knows these settings
+
+        return fit_rows(self, problem, progress)
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -56,7 +64,7 @@ class Filter:
     without it a filter that starts wrong is sure of itself too early.
     """
 
-    on: State = "joint"
+    on: State = "parameters"
     coordinates: Choice = "physical"
     relative: float = 0.15
     prior: float | None = None  # P0 = prior·I of the parameters, instead of `relative`
@@ -85,6 +93,12 @@ class Filter:
     @property
     def rule(self) -> Rule:
         return Derivatives()
+
+    def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
+        """The estimate after all samples of a problem's recordings."""
+        from .fitting import fit_states  # which knows these settings
+
+        return fit_states(self, problem, progress)
 
     def share(self, age: float) -> float:
         """Prior variances a second that the parameters may move by, so long after the start."""

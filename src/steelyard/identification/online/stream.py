@@ -172,13 +172,18 @@ def _base_of(robot: Robot) -> BaseParameters:
 def found(state: OnlineState) -> Found:
     """What a state says of the parameters."""
     plan, belief = state.plan, state.belief
-    robot = plan.robot
     if isinstance(plan, RowTracking):
         assert isinstance(belief, RecursiveState)
         base, beta, covariance = plan.base, belief.estimate, belief.covariance
-        theta = base.expand(beta, robot.parameters)
-        return Found(robot.parameter_names, theta, base.names, beta, covariance)
+        theta = base.expand(beta, plan.robot.parameters)
+        return Found(plan.robot.parameter_names, theta, base.names, beta, covariance)
     assert not isinstance(belief, RecursiveState)
+    return found_in(plan, belief)
+
+
+def found_in(plan: ParameterTracking | JointTracking, belief: Gaussian | RootGaussian | Cloud) -> Found:
+    """What a filter's belief says of the parameters."""
+    robot = plan.robot
     xi, P = belief.mean[plan.lead :], belief.covariance[plan.lead :, plan.lead :]
     base = plan.coordinates.base if isinstance(plan.coordinates, Base) else _base_of(robot)
     theta = plan.coordinates.theta(xi)

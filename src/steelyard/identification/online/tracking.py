@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...dynamics import known_torque, regressor
+from ...dynamics import BaseParameters, base_parameters, known_torque, regressor
 from ...errors import DataError, OptionError
 from ...robot.robot import Robot
 from ...robot.states import random_states
 from . import kalman, particles, sigma_points, square_root
-from .coordinates import Coordinates, coordinates
+from .coordinates import Base, Coordinates, coordinates
 from .joint_state import Drive, JointModel, measurement_matrix
 from .kalman import Array, Gaussian, Model
 from .particles import Cloud
@@ -91,7 +91,7 @@ def predict_and_update(settings: Filter, model: Model, belief: Belief, z: Array 
 
 @dataclass(frozen=True, eq=False)
 class ParameterTracking:
-    """The state is ξ; the torque is measured: z = Y θ(ξ) + known + noise. Rows without a number are left out."""
+    """The state is ξ; the torque is measured: z = W β(ξ) + noise. Rows without a number are left out."""
 
     robot: Robot
     settings: Filter
@@ -119,23 +119,32 @@ class ParameterTracking:
         """The belief before any sample."""
         return first_belief(self.settings, self.coordinates.start.copy(), self.deviation, rng, self.deviation.size)
 
-    def _model(self, Y: Array, known: Array, seen: Array, variance: Array) -> Model:
+    @cached_property
+    def base(self) -> BaseParameters:
+        """The combinations through which parameters show."""
+        own = self.coordinates
+        return own.base if isinstance(own, Base) else base_parameters(self.robot)
+
+    def _model(self, W: Array, noise: Array, variance: Array) -> Model:
+        straight = isinstance(self.coordinates, Base)
+
         def measure(x: Array, u: object) -> Array:
-            return self.coordinates.theta(x) @ Y[seen].T + known[seen]
+            return (x if straight else self.base.reduce(self.coordinates.theta(x))) @ W.T
 
         def slope(x: Array, u: object) -> Array:
-            return self.coordinates.columns(Y[seen], x)
+            return W if straight else W @ (self.base.projection @ self.coordinates.jacobian(x))
 
-        size = self.deviation.size
+        still = np.eye(self.deviation.size)
         return Model(
-            lambda x, u: x,
-            measure,
-            np.diag(variance),
-            np.diag(self.noise[seen] ** 2),
-            lambda x, u: np.eye(size),
-            slope,
-            many=True,
+            lambda x, u: x, measure, np.diag(variance), np.diag(noise**2), lambda x, u: still, slope, many=True
         )
+
+    def absorb(self, belief: Belief, W: Array, values: Array, step: float, age: float) -> Belief:
+        """The belief after the rows W β = values of a sample; those without a number are left out."""
+        seen = np.isfinite(values)
+        variance = self.settings.share(age) * step * self.deviation**2
+        model = self._model(W[seen], self.noise[seen], variance)
+        return predict_and_update(self.settings, model, belief, values[seen] if seen.any() else None, None)
 
     def advance(self, belief: Belief, now: Instant, tau: Array, step: float, age: float) -> Belief:
         """The belief after a sample."""
@@ -144,12 +153,8 @@ class ParameterTracking:
                 "a filter on parameters needs q, q̇ and q̈ of every sample; fill them in (see `CausalRates`), or take "
                 "on='joint', which needs positions and torque only"
             )
-        seen = np.isfinite(now.tau)
-        Y = regressor(self.robot, now.q, now.qd, now.qdd)
-        known = known_torque(self.robot, now.q, now.qd, now.qdd)
-        variance = self.settings.share(age) * step * self.deviation**2
-        z = now.tau[seen] if seen.any() else None
-        return predict_and_update(self.settings, self._model(Y, known, seen, variance), belief, z, None)
+        W = self.base.columns(regressor(self.robot, now.q, now.qd, now.qdd))
+        return self.absorb(belief, W, now.tau - known_torque(self.robot, now.q, now.qd, now.qdd), step, age)
 
 
 @dataclass(frozen=True, eq=False)
