@@ -11,7 +11,7 @@ import steelyard as sy
 from steelyard.cli.main import app
 from steelyard.data.recording import Recording, save_recording
 from steelyard.errors import DataError, SteelyardError
-from steelyard.evaluation.study import Plan, run_study, split_in_time
+from steelyard.evaluation.study import Plan, cross_validate, run_study, split_in_time
 from steelyard.evaluation.truth import compare_with_truth
 from steelyard.identification.alignment import find_delay
 from steelyard.identification.identify import problem_of
@@ -268,3 +268,10 @@ def test_a_recording_that_stands_still_is_an_error_or_blind(robot):
         return
     assert found.data_set.rank < found.data_set.base_rank
     assert "the data show" in found.message
+
+
+def test_cross_validation_predicts_each_piece_from_the_others(robot, true, rng):
+    folds = cross_validate(robot, [moved(true, rng)], sy.WLS(), 4)
+    assert len(folds) == 4
+    assert all(fold.relative < 0.05 < fold.nominal_relative for fold in folds)
+    assert [fold.seconds[0] for fold in folds] == sorted(fold.seconds[0] for fold in folds)

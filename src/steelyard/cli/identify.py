@@ -19,7 +19,7 @@ from ..data.mapping import read_mapping
 from ..data.preprocess import default_steps
 from ..data.recording import Recording, save_recording
 from ..errors import OptionError
-from ..evaluation.study import Outcome, Plan, run_study
+from ..evaluation.study import Fold, Outcome, Plan, cross_validate, run_study
 from ..evaluation.truth import Truth, compare_with_truth
 from ..evaluation.validation import Validation, validate
 from ..files import checked_output
@@ -29,6 +29,7 @@ from ..identification.fit import Estimator
 from ..identification.fit import Progress as Reporter
 from ..identification.identify import terms_named
 from ..identification.result_file import SavedResult, plain, read_result, save_result
+from ..identification.selection import essential_parameters
 from ..identification.terms import TERMS, couplings
 from ..robot.export import FORMATS, export_model
 from ..robot.robot import Robot
@@ -258,6 +259,7 @@ def identify_command(
     delay: Annotated[
         str, typer.Option(metavar="SECONDS", help="How much later than the motion the torque is recorded; or auto.")
     ] = "auto",
+    folds: Annotated[int, typer.Option(help="Cross-validate on so many pieces in time, too.", min=0)] = 0,
     repair: Repair = False,
     all_parameters: Annotated[bool, typer.Option("--all-parameters", help="Print all base parameters.")] = False,
     lock: Lock = None,
@@ -293,8 +295,17 @@ def identify_command(
         given = [load_recording(path, robot, mapping, repair=repair) for path in recordings]
         judged = [load_recording(path, robot, mapping, repair=repair) for path in validate_on or ()]
         outcome = run_study(robot, given, plan, judged, report)
+        pieces: tuple[Fold, ...] = ()
+        if folds:
+            best = next(method for method in methods if method.name == outcome.best)
+            pieces = cross_validate(outcome.robot, given, best, folds, plan, report)
     truth = compare_with_truth(outcome.estimate, given[0])
-    summary = summary_of(outcome, truth)
+    essential = essential_parameters(outcome.problem, outcome.estimate)
+    summary = {
+        **summary_of(outcome, truth),
+        "essential": asdict(essential),
+        "cross_validation": [asdict(piece) for piece in pieces],
+    }
     written = []
     if output is not None:
         save_result(outcome.estimate, output, summary)
@@ -315,6 +326,10 @@ def identify_command(
         return
     out = console()
     _print_outcome(out, outcome, truth, all_parameters)
+    say(out, f"{len(essential.names)} of {outcome.problem.rank} base parameters are essential: the residuals miss them")
+    if pieces:
+        each = ", ".join(f"{100 * piece.relative:.2f} %" for piece in pieces)
+        say(out, f"cross-validation, {len(pieces)} pieces in time: {each}")
     for note in notes:
         say(out, note)
     for name in written:

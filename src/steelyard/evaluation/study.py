@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,19 @@ def split_in_time(recording: Recording, share: float) -> tuple[Recording, Record
     return recording.between(0, cut), recording.between(cut, len(recording))
 
 
+def _parts(one: Experiment, share: float) -> tuple[Experiment, Experiment | None]:
+    """An experiment cut in time, what was measured at the same moment as what was made ready of it."""
+    assert isinstance(one.recording, Recording)
+    first, rest = split_in_time(one.recording, share)
+    if rest is None:
+        return one, None
+    before = after = one.measured
+    if one.measured is not None:
+        cut = int(np.searchsorted(one.measured.t, rest.t[0]))
+        before, after = one.measured.between(0, cut), one.measured.between(cut, len(one.measured))
+    return replace(one, recording=first, measured=before), replace(one, recording=rest, measured=after)
+
+
 def _check_joints(robot: Robot, recording: Recording) -> None:
     if recording.n != robot.n:
         raise DataError(
@@ -146,7 +160,11 @@ def run_study(
             raise DataError("a study takes recordings in memory; give streams to identify()")
         _check_joints(robot, experiment.recording)
         progress(what, 0.0)
-        return replace(experiment, recording=prepare(experiment.recording, robot, plan.preprocessing))
+        return replace(
+            experiment,
+            recording=prepare(experiment.recording, robot, plan.preprocessing),
+            measured=experiment.measured or experiment.recording,
+        )
 
     prepared = [ready(one, "preparing the recording") for one in recordings]
     if held_out:
@@ -155,10 +173,10 @@ def run_study(
     else:
         training, testing = [], []
         for one in prepared:
-            first, rest = split_in_time(one.recording, plan.train_share)  # type: ignore[arg-type]
-            training.append(replace(one, recording=first))
+            first, rest = _parts(one, plan.train_share)
+            training.append(first)
             if rest is not None:
-                testing.append(replace(one, recording=rest))
+                testing.append(rest)
         words = f"the last {100 * (1 - plan.train_share):.0f} % of the recording" if testing else "nothing"
     decimation, said = decimation_for(plan.decimation, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
@@ -233,3 +251,46 @@ def run_study(
         best=best,
         notes=tuple(notes),
     )
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A piece of the recordings that was held out, and how well it was predicted from the others."""
+
+    seconds: tuple[float, float]  # of its recording
+    relative: float
+    nominal_relative: float
+
+
+def cross_validate(
+    robot: Robot,
+    recordings: Sequence[Recording | Experiment],
+    method: Estimator,
+    folds: int = 5,
+    plan: Plan | None = None,
+    progress: Progress = silent,
+) -> tuple[Fold, ...]:
+    """Each piece of the recordings in time, predicted by what was learnt from all others."""
+    if folds < 2:
+        raise OptionError(f"cross-validation with {folds} folds; give 2 or more")
+    plan = Plan(methods=(method,)) if plan is None else plan
+    pieces: list[Experiment] = []
+    for given in recordings:
+        one = given if isinstance(given, Experiment) else Experiment(given)
+        if not isinstance(one.recording, Recording):
+            raise DataError("cross-validation takes recordings in memory")
+        _check_joints(robot, one.recording)
+        ready = prepare(one.recording, robot, plan.preprocessing)
+        edges = np.linspace(0, len(ready), folds + 1).astype(int)
+        pieces += [replace(one, recording=ready.between(a, b)) for a, b in pairwise(edges.tolist())]
+    found = []
+    for k, held in enumerate(pieces):
+        progress("cross-validating", k / len(pieces))
+        others = [piece for i, piece in enumerate(pieces) if i != k]
+        decimation, _ = decimation_for(plan.decimation, others, base_parameters(robot).rank)
+        problem = build_problem(robot, others, terms=plan.terms, fixed=plan.fixed, decimation=decimation)
+        judged = score(problem.model, identify_problem(problem, method).parameters, [held])
+        assert isinstance(held.recording, Recording)
+        span = (float(held.recording.t[0]), float(held.recording.t[-1]))
+        found.append(Fold(span, judged.relative, judged.nominal_relative))
+    return tuple(found)
