@@ -4,9 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.integrate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steelyard.control.environment import ExtendedKalman, Guess, RecursiveLeastSquares, estimate_environment
 from steelyard.errors import DataError, OptionError
 from steelyard.physics.complementarity import Lemke, ProjectedGaussSeidel, QuadraticProgram, solve_complementarity
 from steelyard.physics.contact import Contacts, Convex, Coulomb, frame, free_body, step
@@ -253,3 +255,58 @@ def test_coulombs_law_says_that_it_needs_lemke():
         step(M, np.zeros(6), contacts, 1e-3, Coulomb(), QuadraticProgram())
     with pytest.raises(OptionError, match="sides"):
         step(M, np.zeros(6), contacts, 1e-3, Coulomb(3))
+
+
+TRUE = {"stiffness": 2000.0, "damping": 30.0, "position": 0.05}
+
+
+def pressed(rng, force, duration=2.0, dt=1e-3, mass=1.0):
+    """A mass that a command presses against the environment: SciPy's integration, then noise."""
+    k, b, place = TRUE.values()
+    t = np.arange(0, duration, dt)
+    command = force(t)
+
+    def rate(time, state):
+        held = command[min(int(time / dt + 1e-9), len(t) - 1)]
+        return [state[1], (held - k * (state[0] - place) - b * state[1]) / mass]
+
+    path = scipy.integrate.solve_ivp(rate, (0, t[-1]), [place, 0.0], t_eval=t, max_step=dt, rtol=1e-6, atol=1e-9).y
+    acts = k * (path[0] - place) + b * path[1]
+    noisy = {"x": path[0] + 1e-5 * rng.normal(size=len(t)), "force": acts + 0.1 * rng.normal(size=len(t))}
+    return {"t": t, **noisy, "velocity": path[1] + 1e-4 * rng.normal(size=len(t)), "command": command}
+
+
+def followed(data, method, **more):
+    other = "velocity" if isinstance(method, RecursiveLeastSquares) else "command"
+    return estimate_environment(data["t"], data["x"], data["force"], method, **{other: data[other]}, **more)
+
+
+def shaken(t):
+    return 12 + np.where(t > 0.5, 4.0, 0.0) + 3 * np.sin(2 * np.pi * 3 * t) + 3 * np.sin(2 * np.pi * 7.3 * t)
+
+
+@pytest.mark.parametrize("method", [RecursiveLeastSquares(), ExtendedKalman(mass=1.0)], ids=["RLS", "EKF"])
+def test_a_shaken_contact_tells_stiffness_damping_and_place(method, rng):
+    found = followed(pressed(rng, shaken), method, guess=Guess(stiffness=500.0, damping=5.0, position=0.03))
+    for name, (value, deviation) in found.found.items():
+        assert abs(value - TRUE[name]) < 0.02 * TRUE[name], name
+        assert abs(value - TRUE[name]) < 4 * deviation + 2e-3 * TRUE[name], name
+    assert "estimated" in found.message
+
+
+@pytest.mark.parametrize("method", [RecursiveLeastSquares(), ExtendedKalman(mass=1.0)], ids=["RLS", "EKF"])
+def test_a_steady_push_cannot_tell_them_and_says_so(method, rng):
+    data = pressed(rng, lambda t: 0 * t + 12.0)
+    late = {name: column[1000:] for name, column in data.items()}  # after it has come to rest
+    found = followed(late, method, guess=Guess(stiffness=500.0))
+    assert "does not show" in found.message
+    assert "stiffness" in found.message
+
+
+def test_nothing_is_learnt_in_free_space(rng):
+    t = np.arange(0, 0.2, 1e-3)
+    data = {"t": t, "x": 0 * t, "force": 0.01 * rng.normal(size=len(t)), "velocity": 0 * t, "command": 0 * t}
+    for method in (RecursiveLeastSquares(), ExtendedKalman(mass=1.0)):
+        found = followed(data, method)
+        assert found.values[-1, 0] == pytest.approx(1000.0, rel=1e-3)
+        assert "never touched" in found.message
