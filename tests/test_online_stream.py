@@ -81,7 +81,7 @@ def test_derivatives_of_the_step_are_its_differences(rng, name, choice):
     model = JointModel(robot, coordinates(robot, choice))
     x = np.concatenate([0.3 * rng.normal(size=2 * robot.n), model.coordinates.start])
     drive = Drive(rng.normal(size=robot.n), np.tanh(rng.normal(size=robot.n)), 2e-3)
-    ahead, F, G = model.tangent(x, drive)
+    ahead, F, G, _ = model.tangent(x, drive)
     np.testing.assert_allclose(ahead, model.transition(x, drive), atol=1e-14)
     # A step of ∛ε is coarse where a wrist of 1e-3 kg·m² makes rates of 400: 1e-4 of the largest entry is left.
     np.testing.assert_allclose(F, kalman.differences(model.transition, x, drive), atol=1e-4 * np.abs(F).max())

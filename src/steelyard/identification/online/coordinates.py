@@ -1,16 +1,17 @@
 """In which numbers a filter holds the parameters of a robot: free of conditions, though masses are positive.
 
 A filter moves its state along straight lines. `Base` holds the base parameters themselves, in which torque is linear;
-`Positive` the logarithms of what has to be positive; `Physical` the log-Cholesky form of every body, with which
+`Positive` keeps positive what has to be; `Physical` the log-Cholesky form of every body, with which
 every point of the space is a body that can exist.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ...dynamics import BaseParameters, base_parameters, regressor
 from ...errors import ModelError, OptionError
@@ -117,18 +118,42 @@ def _positive(robot: Robot) -> NDArray[np.bool_]:
     return found
 
 
-def _logs(robot: Robot, which: NDArray[np.bool_], scales: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The logarithms of positive parameters, and which of them start from a floor, being zero in the model."""
-    values, floor = robot.parameters[which], 0.1 * UNKNOWN * scales[which]
+class _Softly(NamedTuple):
+    """Positive numbers as θ = s log(1 + e^ξ), which far from zero is linear, so that no step of a filter overflows.
+
+    s is the model's value; where that is zero, the number starts at a small floor and s is what is believed possible.
+    """
+
+    scale: Array
+    start: Array  # ξ
+    floored: NDArray[np.bool_]
+
+    def value(self, xi: Array) -> Array:
+        return self.scale * np.logaddexp(0.0, xi)
+
+    def slope(self, xi: Array) -> Array:
+        return self.scale * expit(xi)
+
+    def deviation(self, relative: float) -> Array:
+        """Of ξ, for a relative one of θ; a number that starts from the floor may be anything up to a few s."""
+        near = relative * np.logaddexp(0.0, self.start) / expit(self.start)
+        return np.where(self.floored, 2.0, near)
+
+
+def _softly(robot: Robot, which: NDArray[np.bool_], scales: Array) -> _Softly:
+    values, believed = robot.parameters[which], UNKNOWN * scales[which]
     if (values < 0).any():
         name = robot.parameter_names[int(np.flatnonzero(which)[int((values < 0).argmax())])]
         raise ModelError(f"{name} is {values.min():.4g} in the model and cannot be negative; take coordinates='base'")
-    return np.log(np.maximum(values, floor)), values < floor
+    floored = values < 0.1 * believed
+    scale = np.where(floored, believed, values)
+    share = np.where(floored, 0.1, 1.0)
+    return _Softly(scale, share + np.log(-np.expm1(-share)), floored)
 
 
 @dataclass(frozen=True, eq=False)
 class Positive:
-    """ξ is θ but for masses, armature and friction, of which it is the logarithm."""
+    """ξ is θ but for masses, armature and friction, which are positive whatever it is."""
 
     robot: Robot
 
@@ -137,7 +162,7 @@ class Positive:
         return self.robot.parameter_names
 
     @cached_property
-    def _logarithmic(self) -> NDArray[np.bool_]:
+    def _which(self) -> NDArray[np.bool_]:
         return _positive(self.robot)
 
     @cached_property
@@ -145,18 +170,24 @@ class Positive:
         return parameter_scales(self.robot)
 
     @cached_property
+    def _soft(self) -> _Softly:
+        return _softly(self.robot, self._which, self._scales)
+
+    @cached_property
     def start(self) -> Array:
         xi = self.robot.parameters.copy()
-        xi[self._logarithmic] = _logs(self.robot, self._logarithmic, self._scales)[0]
+        xi[self._which] = self._soft.start
         return xi
 
     def theta(self, xi: Array) -> Array:
         theta = xi.copy()
-        theta[..., self._logarithmic] = np.exp(xi[..., self._logarithmic])
+        theta[..., self._which] = self._soft.value(xi[..., self._which])
         return theta
 
     def _slope(self, xi: Array) -> Array:
-        return np.where(self._logarithmic, np.exp(np.where(self._logarithmic, xi, 0.0)), 1.0)
+        slope = np.ones_like(xi)
+        slope[self._which] = self._soft.slope(xi[self._which])
+        return slope
 
     def jacobian(self, xi: Array) -> Array:
         return np.diag(self._slope(xi))
@@ -166,8 +197,7 @@ class Positive:
 
     def deviation(self, relative: float) -> Array:
         found = relative * np.abs(self.robot.parameters) + UNKNOWN * self._scales
-        floored = _logs(self.robot, self._logarithmic, self._scales)[1]
-        found[self._logarithmic] = np.where(floored, np.log(10.0), relative)
+        found[self._which] = self._soft.deviation(relative)
         return found
 
 
@@ -183,7 +213,7 @@ def _fattened(body: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Physical:
-    """ξ has ten log-Cholesky numbers a body, logarithms of armature and friction, and offsets as they are.
+    """ξ has ten log-Cholesky numbers a body, positive armature and friction as in `Positive`, and offsets as they are.
 
     Thin bodies, which have no such numbers, are made a thousandth as thick as they are long; bodies without mass stay
     what they are and have no part in ξ.
@@ -219,30 +249,25 @@ class Physical:
         return 10 * len(self._bodies)
 
     @cached_property
-    def _logarithmic(self) -> NDArray[np.bool_]:
-        """Which of the numbers after the bodies are logarithms."""
+    def _which(self) -> NDArray[np.bool_]:
+        """Which of the numbers after the bodies are positive."""
         return _positive(self.robot)[self._split :]
 
     @cached_property
-    def _joint(self) -> tuple[Array, Array]:
-        """The numbers after the bodies at the start, and the prior's deviation for a relative one of 1."""
-        robot, scales = self.robot, parameter_scales(self.robot)
-        which = _positive(robot)
-        which[: self._split] = False
-        start, logs = robot.parameters[self._split :].copy(), self._logarithmic
-        start[logs], floored = _logs(robot, which, scales)
-        relative = np.abs(robot.parameters[self._split :])
-        relative[logs] = np.where(floored, 0.0, 1.0)
-        return start, relative
+    def _scales(self) -> Array:
+        return parameter_scales(self.robot)
 
     @cached_property
-    def _floors(self) -> Array:
-        """What the prior's deviation of the numbers after the bodies is besides a relative one."""
-        floors = UNKNOWN * parameter_scales(self.robot)[self._split :]
-        start = self.robot.parameters[self._split :]
-        unknown = start < 0.1 * floors
-        floors[self._logarithmic] = np.where(unknown, np.log(10.0), 0.0)[self._logarithmic]
-        return floors
+    def _soft(self) -> _Softly:
+        which = _positive(self.robot)
+        which[: self._split] = False
+        return _softly(self.robot, which, self._scales)
+
+    @cached_property
+    def _joint_start(self) -> Array:
+        start = self.robot.parameters[self._split :].copy()
+        start[self._which] = self._soft.start
+        return start
 
     @cached_property
     def start(self) -> Array:
@@ -254,21 +279,23 @@ class Physical:
                 bodies.append(log_cholesky(_fattened(body) if thin else body))
             except ModelError as error:
                 raise ModelError(f"{name}: {error}; mend the model, or take coordinates='base'") from None
-        return np.concatenate([*bodies, self._joint[0]])
+        return np.concatenate([*bodies, self._joint_start])
 
     def theta(self, xi: Array) -> Array:
         theta = np.empty((*xi.shape[:-1], self.robot.layout.size))
         theta[...] = self.robot.parameters
         bodies = from_log_cholesky(xi[..., : self._inertial].reshape(*xi.shape[:-1], -1, 10))
         theta[..., self._columns[: self._inertial]] = bodies.reshape(*xi.shape[:-1], self._inertial)
-        joint = xi[..., self._inertial :]
-        theta[..., self._split :] = np.where(self._logarithmic, np.exp(np.where(self._logarithmic, joint, 0.0)), joint)
+        joint = xi[..., self._inertial :].copy()
+        joint[..., self._which] = self._soft.value(joint[..., self._which])
+        theta[..., self._split :] = joint
         return theta
 
     def _blocks(self, xi: Array) -> tuple[Array, Array]:
         """∂θ/∂ξ of every body, (b, 10, 10), and the diagonal of the rest."""
-        joint, logs = xi[self._inertial :], self._logarithmic
-        slope = np.where(logs, np.exp(np.where(logs, joint, 0.0)), 1.0)
+        joint = xi[self._inertial :]
+        slope = np.ones_like(joint)
+        slope[self._which] = self._soft.slope(joint[self._which])
         return log_cholesky_jacobian(xi[: self._inertial].reshape(-1, 10)), slope
 
     def jacobian(self, xi: Array) -> Array:
@@ -293,7 +320,9 @@ class Physical:
         body[:, 1:4] = relative
         body[:, 4:7] = relative * reach.mean(axis=1, keepdims=True)
         body[:, 7:] = relative * np.maximum(reach, np.abs(eta[:, 7:]))
-        return np.concatenate([body.ravel(), relative * self._joint[1] + self._floors])
+        joint = relative * np.abs(self.robot.parameters[self._split :]) + UNKNOWN * self._scales[self._split :]
+        joint[self._which] = self._soft.deviation(relative)
+        return np.concatenate([body.ravel(), joint])
 
 
 def coordinates(robot: Robot, choice: Choice) -> Coordinates:

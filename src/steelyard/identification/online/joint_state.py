@@ -20,6 +20,17 @@ from .coordinates import Coordinates
 from .kalman import Array, Model
 from .kernels.joint_state import advance, midpoint
 
+_DRY = JOINT_PROPERTIES.index("coulomb")
+
+
+class Tangent(NamedTuple):
+    """A step with its derivatives."""
+
+    ahead: Array  # x⁺
+    F: Array  # ∂x⁺/∂x
+    G: Array  # ∂x⁺/∂tau, (size, n), through which noise of the torque comes in
+    dry: Array  # (n,) Coulomb levels that the parameters mean
+
 
 class Drive(NamedTuple):
     """What acts over a step: torque, the sign of dry friction, and how long."""
@@ -70,10 +81,6 @@ class JointModel:
         joints[..., robot.property_codes] = np.swapaxes(blocks, -1, -2)
         return bodies, joints
 
-    def friction_levels(self, xi: Array) -> Array:
-        """Coulomb levels (n,) that these parameters mean."""
-        return self.tables(self.coordinates.theta(xi))[1][:, JOINT_PROPERTIES.index("coulomb")]
-
     def _runaway(self) -> DataError:
         return DataError(
             f"the filter's parameters of {self.robot.name} left what is physical (its mass matrix is not positive "
@@ -88,8 +95,8 @@ class JointModel:
         advance(robot.links, robot.dofs, bodies, joints, robot.gravity, *u, q, qd)
         return np.hstack([q, qd, points[:, 2 * n :]]).reshape(x.shape)
 
-    def tangent(self, x: Array, u: Drive) -> tuple[Array, Array, Array]:
-        """x⁺, F = ∂x⁺/∂x, and G = ∂x⁺/∂tau (size, n), through which noise of the torque comes in."""
+    def tangent(self, x: Array, u: Drive) -> Tangent:
+        """The step with its derivatives; a robot that cannot be is an error here."""
         n, robot, h = self.n, self.robot, u.step
         xi = x[2 * n :]
         bodies, joints = self.tables(self.coordinates.theta(xi))
@@ -103,8 +110,7 @@ class JointModel:
             raise self._runaway()
         _, inverse0, by_q0, by_qd0, Y0 = start
         _, inverse, by_q, by_qd, Y = middle
-        by_xi0 = -inverse0 @ self.coordinates.columns(Y0[0], xi)
-        by_xi = -inverse @ self.coordinates.columns(Y[0], xi)
+        by_xi0, by_xi = -np.stack([inverse0, inverse]) @ self.coordinates.columns(np.concatenate([Y0, Y]), xi)
         a, b = slice(0, n), slice(n, 2 * n)
         F = np.eye(self.size)
         half, eye = 0.5 * h, np.eye(n)
@@ -118,7 +124,7 @@ class JointModel:
         F[b, 2 * n :] = h * (by_xi + by_qd @ rate_xi)
         G = np.zeros((self.size, n))
         G[a], G[b] = h * half * inverse0, h * (inverse + by_qd @ (half * inverse0))
-        return np.concatenate([q[0], qd[0], xi]), F, G
+        return Tangent(np.concatenate([q[0], qd[0], xi]), F, G, joints[:, _DRY])
 
 
 def measurement_matrix(model: JointModel, rates: bool) -> Array:

@@ -238,10 +238,9 @@ class JointTracking:
             raise DataError("a torque is not a finite number; a filter on [q, q̇, ξ] is driven by all of them")
         sign = np.tanh(mean[n : 2 * n] / STANDING)
         drive = Drive(tau, sign, step)
-        ahead, F, G = self.model.tangent(mean, drive)
+        ahead, F, G, dry = self.model.tangent(mean, drive)
         # Dry friction that may be anything up to its level is noise of that size.
-        level = np.maximum(self.model.friction_levels(mean[2 * n :]), 0.0)
-        torque_variance = self.noise**2 + (1.0 - sign**2) * level**2
+        torque_variance = self.noise**2 + (1.0 - sign**2) * np.maximum(dry, 0.0) ** 2
         Q = (G * torque_variance) @ G.T
         move = self.settings.share(age) * step * self.deviation**2
         Q[np.arange(2 * n, mean.size), np.arange(2 * n, mean.size)] += move
