@@ -10,6 +10,7 @@ from .didim import DIDIM
 from .instruments import IV
 from .least_squares import OLS, WLS
 from .likelihood import ML
+from .neural import Adaline, HopfieldTank
 from .output_error import CLIE, CLOE
 from .physical import Physical
 from .robust import IRLS
@@ -27,6 +28,8 @@ ESTIMATORS: Mapping[str, type] = {
     "DIDIM": DIDIM,
     "CLOE": CLOE,
     "CLIE": CLIE,
+    "Adaline": Adaline,
+    "HopfieldTank": HopfieldTank,
     **RECURSIVE,
 }
 
@@ -52,6 +55,8 @@ __all__ = [
     "OLS",
     "TLS",
     "WLS",
+    "Adaline",
+    "HopfieldTank",
     "Physical",
     "Ridge",
     "estimator_named",
