@@ -18,7 +18,7 @@ from steelyard.identification.closed_loop.mujoco_rollout import MuJoCo
 from steelyard.identification.closed_loop.pieces import Shooting
 from steelyard.identification.closed_loop.trust_region import box_step
 from steelyard.identification.conclude import estimate
-from steelyard.identification.estimators import CLIE, CLOE, DIDIM, IV, OLS
+from steelyard.identification.estimators import CLIE, CLOE, DIDIM, IV, OLS, Adaline, HopfieldTank
 from steelyard.identification.estimators.instruments import differenced
 from steelyard.identification.identify import identify
 from steelyard.identification.model import Experiment, Load
@@ -307,6 +307,41 @@ def test_identify_hands_over_what_was_measured(robot, off):
     np.testing.assert_allclose(usual.base_parameters, plain.base_parameters, atol=1e-9)
 
 
+def test_a_recording_read_from_a_file_is_simulated_as_the_one_in_memory(robot, off, tmp_path):
+    recording = record(robot, 1, 1e-3)
+    read = sy.load_recording(sy.save_recording(recording, tmp_path / "run.npz"))
+    for method in (CLOE(), DIDIM()):
+        fresh = identify(off, recording, method).base_parameters
+        np.testing.assert_allclose(identify(off, read, method).base_parameters, fresh, rtol=1e-12)
+
+
+def test_a_recording_cut_out_of_a_longer_one_has_its_start_found(robot, off):
+    """Where it is not known that the robot began at rest, CLOE seeks the start with the parameters."""
+    part = record(robot, 1, 1e-3).between(500, 3001)
+    found = estimate(problem_of(off, part), CLOE())
+    # What the controller's integral held at the cut is not known; it dies with a time constant of half a second.
+    np.testing.assert_allclose(found.base_parameters, truth_of(problem_of(off, part), robot), atol=0.05)
+
+
+@pytest.mark.parametrize("method", [Adaline(), HopfieldTank()], ids=["Adaline", "HopfieldTank"])
+def test_networks_come_to_least_squares_or_say_that_they_did_not(robot, off, method):
+    problem = problem_of(off, record(robot, 1, 0.0, 0.1))
+    ols, found = estimate(problem, OLS()), estimate(problem, method)
+    # 1e-10 of the descent is left: 1e-5 of the way from the nominal, in units of the columns.
+    np.testing.assert_allclose(found.base_parameters, ols.base_parameters, atol=1e-3)
+    assert found.converged
+    hurried = estimate(problem, replace(method, epochs=5))
+    assert not hurried.converged
+    assert "not at rest after 5 epochs" in hurried.message
+
+
+def test_hopfield_tank_stays_in_its_box(robot, off):
+    problem = problem_of(off, record(robot))
+    found = estimate(problem, HopfieldTank(reach=1e-3, epochs=2000))
+    assert not found.converged
+    assert np.abs(found.base_parameters - problem.nominal).max() < 1e-2
+
+
 def test_instruments_on_filtered_states_read_torque_and_motion_together(robot, off):
     recording = record(robot, 1, 1e-3)
     prepared = preprocess(recording, None, off)
@@ -346,6 +381,8 @@ BAD = {
     "horizon": lambda: Shooting(0.0),
     "states": lambda: IV(states="raw"),
     "repeats": lambda: DIDIM(repeats=0),
+    "rate": lambda: Adaline(rate=1.5),
+    "reach": lambda: HopfieldTank(reach=0.0),
     "step": lambda: MuJoCo(step=-1.0),
 }
 

@@ -27,7 +27,7 @@ class Fit:
     """
 
     solution: Solution
-    weights: Array  # (n,)
+    weights: Array  # (n,); zeros where it fitted something other than these torques, in rows of unit variance
     converged: bool
     message: str
     iterations: int

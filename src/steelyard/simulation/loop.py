@@ -84,8 +84,9 @@ class ClosedLoop:
     `friction` replaces the robot's own damping, dry friction and offset; `flexible` puts springs into the joints, its
     motor inertia in place of the armature; `nominal` is the model that the controller knows, the robot itself where
     none is given, and stays what it is when `run` is given other parameters. `start` has positions, or a row of
-    positions and one of velocities; without, the robot rests where the reference begins. `torque` is added to what the
-    controller asks for: with gains of zero it alone moves the robot.
+    positions, one of velocities, and maybe one of what the controller's integral holds then (N·m or N); without, the
+    robot rests where the reference begins. `torque` is added to what the controller asks for: with gains of zero it
+    alone moves the robot.
     """
 
     robot: Robot
@@ -211,11 +212,12 @@ class ClosedLoop:
         state[0] = self.reference[0, 0]
         if start is not None:
             given = np.asarray(start, dtype=np.float64)
-            if given.shape not in ((n,), (2, n)):
+            if given.shape not in ((n,), (2, n), (3, n)):
                 raise OptionError(f"start has shape {given.shape}; {self.robot.name} has {n} joints")
             if not np.isfinite(given).all():
                 raise OptionError(f"start is {given.tolist()}; it must be finite")
-            state[: 2 if given.ndim == 2 else 1] = given
+            rows = np.atleast_2d(given)[:2]
+            state[: len(rows)] = rows
         state[3], state[4] = state[0], state[1]
         if self.flexible is not None:
             still = np.zeros(n)
@@ -255,10 +257,15 @@ class ClosedLoop:
         code = INTEGRATORS.get(self.integrator, RK4)
         settings = (self.substeps, self.ticks_a_sample, code, int(self.delay_ticks), differenced, self.dt)
         saturated = np.zeros(n, dtype=np.int64)
-        state = self._start_state if start is None else self._state_at(start)
+        start = self.start if start is None else start
+        state = self._start_state if start is self.start else self._state_at(start)
+        forward = fixed["feed_forward"]
+        if start is not None and np.shape(start) == (3, n):
+            held = np.broadcast_to(np.asarray(start, dtype=np.float64)[2], (self.ticks, n))
+            forward = held + forward if len(forward) else np.ascontiguousarray(held)
         arguments = (
             tree, rotors, law, fixed["springs"], fixed["controller"], fixed["nominal"], self.reference,
-            fixed["feed_forward"], state, settings, noise[:3], noise.resolution, self._warmth, saturated,
+            forward, state, settings, noise[:3], noise.resolution, self._warmth, saturated,
             out,
         )  # fmt: skip
         if self.integrator in ADAPTIVE:

@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 # Sampling times may be off a tick by this share of it and still count as on it.
 _ON_A_TICK = 1e-3
+_START_S = 0.03  # s, that tell position and speed at the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,13 @@ class UnknownLoop(DataError):
 def measured_of(recording: Recording) -> str:
     """A recording's name in messages."""
     return str(recording.about.get("file", "the recording"))
+
+
+def source_of(recording: Recording) -> str:
+    """What made the recording; a file that it was read from stands before that."""
+    earlier = recording.about.get("earlier")
+    told = earlier.get("source") if isinstance(earlier, Mapping) else None
+    return str(told or recording.about.get("source", ""))
 
 
 def has_reference(recording: Recording) -> bool:
@@ -81,7 +89,7 @@ def _nominal(robot: Robot, recording: Recording, given: Loop, controller: Contro
     if given.nominal is not None:
         return given.nominal
     uses_model = controller.model != "none" or controller.feed_forward
-    if not uses_model or given.controller is not None or recording.about.get("source") != "simulation":
+    if not uses_model or given.controller is not None or source_of(recording) != "simulation":
         return robot
     if recording.about.get("nominal_sha256") is not None:
         raise DataError(
@@ -121,21 +129,37 @@ def on_ticks(times: Array, control_hz: float) -> int | None:
     return ratio if off < _ON_A_TICK * ratio else None
 
 
-def start_of(recording: Recording, prepared: Recording | None) -> Array:
-    """Where the motion began: at rest on the reference where we know that it did, else what was measured there."""
-    wanted = recording.more["q_d"][0]
-    about = recording.about
-    if about.get("source") in ("simulation", "rig") and abs(float(recording.t[0])) < 1e-9:
+def starts_at_rest(recording: Recording) -> bool:
+    """Whether the recording is known to begin at rest on its reference."""
+    return source_of(recording) in ("simulation", "rig") and abs(float(recording.t[0])) < 1e-9
+
+
+def start_of(recording: Recording) -> Array:
+    """Where the motion began: at rest on the reference where that is known, else a parabola through the first rows."""
+    if starts_at_rest(recording) and has_reference(recording):
+        wanted = recording.more["q_d"][0]
         return np.stack([wanted, np.zeros_like(wanted)])
-    if prepared is not None and prepared.qd is not None:
-        k = int(np.abs(prepared.t - recording.t[0]).argmin())
-        return np.stack([prepared.q[k], prepared.qd[k]])
-    return np.stack([recording.q[0], recording.more.get("qd_d", np.zeros_like(recording.q))[0]])
+    rows = min(len(recording), max(5, int(_START_S * recording.rate_hz)))
+    t = recording.t[:rows] - recording.t[0]
+    fit = np.polynomial.polynomial.polyfit(t, recording.q[:rows], min(2, rows - 1))
+    return np.asarray(fit[:2])
 
 
-def loop_of(robot: Robot, recording: Recording, given: Loop, prepared: Recording | None = None) -> ClosedLoop:
+def _held(recording: Recording, start: Array, controller: Controller) -> Array:
+    """What the controller's integral may hold at the start: the torque that errors of the start do not explain."""
+    gains = controller.gains(recording.n)
+    rows = min(len(recording), max(5, int(_START_S * recording.rate_hz)))
+    if controller.mode() or controller.feed_forward:
+        return np.zeros(recording.n)  # the model's part is not known from the torque alone
+    rate = recording.more.get("qd_d", np.zeros_like(recording.q))[:rows]
+    error = recording.more["q_d"][:rows] - recording.q[:rows]
+    held: Array = np.mean(recording.tau[:rows] - gains[0] * error - gains[2] * (rate - start[1]), axis=0)
+    return held
+
+
+def loop_of(robot: Robot, recording: Recording, given: Loop) -> ClosedLoop:
     """The loop that made a recording, sampled at its times where they stand on ticks, else at every tick."""
-    about, rig = recording.about, recording.about.get("source") == "rig"
+    about, rig = recording.about, source_of(recording) == "rig"
     controller = controller_of(recording, given)
     rate = given.control_hz
     if rate is None:
@@ -150,6 +174,9 @@ def loop_of(robot: Robot, recording: Recording, given: Loop, prepared: Recording
     delay = given.delay_ticks if given.delay_ticks is not None else sensors.get("delay_ticks", 0)
     integrator = given.integrator or ("semi-implicit" if rig else about.get("integrator", "rk4"))
     step = given.step if given.step is not None else about.get("step")
+    start = start_of(recording)
+    if not starts_at_rest(recording) and controller.gains(robot.n)[1].any() and has_reference(recording):
+        start = np.vstack([start, _held(recording, start, controller)])
     return ClosedLoop(
         robot,
         reference_of_recording(recording, rate),
@@ -159,7 +186,7 @@ def loop_of(robot: Robot, recording: Recording, given: Loop, prepared: Recording
         None if step is None else float(step),
         str(integrator),
         nominal=_nominal(robot, recording, given, controller),
-        start=start_of(recording, prepared),
+        start=start,
         velocity=str(velocity),
         delay_ticks=int(delay),
     )

@@ -199,8 +199,7 @@ class MuJoCo:
             ticks = measured.t[0] + np.arange(len(weight)) / rate
             ticks = np.minimum(ticks, measured.t[-1])
             weight = np.asarray(gravity(known, CubicSpline(measured.t, measured.q)(ticks)))
-        prepared = experiment.recording if isinstance(experiment.recording, Recording) else None
         return MuJoCoPiece(
-            model, measured, experiment.load, start_of(measured, prepared), plain, gains,
+            model, measured, experiment.load, start_of(measured), plain, gains,
             controller.limits(robot), reference[:2], weight, stride,
         )  # fmt: skip

@@ -135,7 +135,7 @@ class Search:
     def slopes(self, state: State, rows: list[int]) -> list[Slope]:
         found = []
         for piece, trace, start, k in zip(self.pieces, state.traces, state.point.starts, rows, strict=True):
-            step = np.full((2, self.model.robot.n), 1e-6)
+            step = np.full((3, self.model.robot.n), 1e-6)
             found.append(slope_of(piece, trace, k, state.point, start, self.names, self.moves, self.gain_moves, step))
         first = state.point.starts[0]
         self.runs.count += len(self.moves) + len(self.gain_moves) + (0 if first is None else first.size)
@@ -161,7 +161,7 @@ class Search:
         starts = tuple(
             start
             if start is None or part.back is None
-            else start + (part.back[0] - part.back[1] @ along).reshape(2, -1)
+            else start + (part.back[0] - part.back[1] @ along).reshape(start.shape)
             for start, part in zip(state.point.starts, parts, strict=True)
         )
         point = Point(theta, gains, starts)

@@ -18,7 +18,7 @@ from ...simulation.controllers import Controller
 from ...simulation.kernels.loop import KEPT
 from ...simulation.loop import ClosedLoop, SimulationError
 from ..model import Experiment, LinearModel, Load
-from .loops import Loop, loop_of, on_ticks
+from .loops import Loop, loop_of, on_ticks, start_of, starts_at_rest
 
 Array = NDArray[np.float64]
 _CHANNELS = 6  # of KEPT, those that a trace has
@@ -55,7 +55,7 @@ class Piece(Protocol):
 
     @property
     def start(self) -> Array | None:
-        """(2, n) first guess of the start, where the start is sought; None where it is known."""
+        """(2 or 3, n) first guess of the start, where the start is sought; None where it is known."""
         ...
 
     @property
@@ -86,10 +86,16 @@ def acting(model: LinearModel, theta: Array, load: Load | None) -> Array:
 
 
 def recording_of(experiment: Experiment) -> Recording:
-    """What the sensors said, for estimators that simulate."""
-    source = experiment.recording if experiment.measured is None else experiment.measured
-    if not isinstance(source, Recording):
+    """What the sensors said over the time of an experiment, for estimators that simulate."""
+    prepared = experiment.recording
+    source = prepared if experiment.measured is None else experiment.measured
+    if not (isinstance(source, Recording) and isinstance(prepared, Recording)):
         raise DataError("a recording that is streamed in blocks cannot be simulated again; load it whole")
+    # Preprocessing or a split may have cut it.
+    half = 0.5 / source.rate_hz
+    first, last = np.searchsorted(source.t, [prepared.t[0] - half, prepared.t[-1] + half])
+    if last - first < len(source):
+        source = source.between(int(first), int(last))
     if not (np.isfinite(source.q).all() and np.isfinite(source.tau).all()):
         raise DataError("q or tau hold values that are not finite; repair the recording first")
     return source
@@ -176,13 +182,13 @@ class ClosedPiece:
 def closed_pieces(
     model: LinearModel, experiments: Sequence[Experiment], given: Loop, free_start: bool = False
 ) -> list[ClosedPiece]:
-    """A piece a recording, at the times at which it was measured."""
+    """A piece a recording, at the times at which it was measured; its start is sought where it is not known."""
     pieces = []
     for experiment in experiments:
         measured = recording_of(experiment)
-        prepared = experiment.recording if isinstance(experiment.recording, Recording) else None
-        loop = loop_of(model.robot, measured, given, prepared)
-        pieces.append(ClosedPiece(model, measured, experiment.load, loop, measured.t - measured.t[0], free_start))
+        loop = loop_of(model.robot, measured, given)
+        free = free_start or not starts_at_rest(measured)
+        pieces.append(ClosedPiece(model, measured, experiment.load, loop, measured.t - measured.t[0], free))
     return pieces
 
 
@@ -242,9 +248,6 @@ class Shooting:
 
     def _of(self, model: LinearModel, experiment: Experiment) -> list[OpenPiece]:
         measured = recording_of(experiment)
-        prepared = experiment.recording
-        assert isinstance(prepared, Recording)
-        assert prepared.qd is not None
         rate = measured.rate_hz
         if on_ticks(measured.t, rate) != 1:
             raise DataError("shooting needs even sampling times; resample the recording first (Resample())")
@@ -265,8 +268,7 @@ class Shooting:
                 share = (np.tile(np.arange(ticks), rows - 1)[:, None] + 0.5) / ticks
                 torque = torque + share * np.repeat(np.diff(part.tau, axis=0), ticks, axis=0)
             torque = np.vstack([torque, part.tau[-1:]])
-            k = int(np.abs(prepared.t - part.t[0]).argmin())
-            start = np.stack([prepared.q[k], prepared.qd[k]])
+            start = start_of(part)
             reference = np.zeros((3, len(torque), part.n))
             loop = ClosedLoop(
                 model.robot, reference, still, rate * ticks, rate, start=start, velocity="measured", torque=torque

@@ -64,8 +64,9 @@ class Physical(PhysicalSettings):
         inner = self.inner.fit(problem, progress)
         progress("making the bodies possible", 0.9)
         model, squares = problem.model, residual_squares(problem, inner)
-        # One where the estimator knows the noise and weights by it.
-        noise = float(np.sqrt(squares / max(1, int(problem.factors.rows.sum()) - problem.rank)))
+        # One where the estimator knows the noise and weights by it, or has rows of its own, which are of unit variance.
+        rows = max(1, int(problem.factors.rows.sum()) - problem.rank)
+        noise = float(np.sqrt(squares / rows)) if inner.weights.any() else 1.0
         R = information(inner.solution)
         p, loads = model.robot.layout.size, [name for name, _ in model.loads]
         every = np.arange(len(model.names))
