@@ -165,8 +165,7 @@ def parse_fields(
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
         # PyYAML passes on what int(), datetime() and others say to an odd scalar
         raise error(f"{where}: a value cannot be read ({fault}); use plain names, numbers and lists") from None
-    if data is None:
-        return schema()
+    data = {} if data is None else data
     if not isinstance(data, dict):
         example = next(iter(examples.values()))
         raise error(f"{where}: holds {shown(data)}, not fields; write for example {example}")

@@ -7,6 +7,7 @@ import typer
 
 from ..errors import SteelyardError
 from . import (
+    benchmark,
     com,
     convert,
     excite,
@@ -29,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for _group in (
+    benchmark,
     models,
     excite,
     simulate,

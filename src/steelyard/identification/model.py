@@ -5,7 +5,7 @@ tau − tau_known = W beta,    W = [Y_kept, terms],    beta = [base parameters, 
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -128,6 +128,12 @@ class LinearModel:
             theta[self.robot.layout.index(name)] = value
         extra = [np.zeros(0), *(np.asarray(term.nominal(self.robot), dtype=float) for term in self.terms)]
         return frozen(np.concatenate([theta, *extra, np.zeros(10 * len(self.loads))]))
+
+    def with_nominal(self, robot: Robot) -> "LinearModel":
+        """The same regression for other values of the parameters that are sought; its structure is not found again."""
+        made = replace(self, robot=robot)
+        made.__dict__.update({name: getattr(self, name) for name in ("names", "units", "base", "active")})
+        return made
 
     @cached_property
     def base(self) -> BaseParameters:

@@ -103,6 +103,7 @@ class Problem:
     model: LinearModel
     experiments: tuple[Experiment, ...]
     decimation: Decimation | None = None
+    given: Factors | None = field(default=None, repr=False)  # where another problem has factorised the same rows
     _kept: dict[str, list[Rows]] = field(default_factory=dict, repr=False)
 
     @property
@@ -165,7 +166,9 @@ class Problem:
     @cached_property
     def factors(self) -> Factors:
         """A factor a joint, every row counted alike."""
-        factors = factorise(self.blocks(), self.model.active, self.rank, None)
+        factors = self.given
+        if factors is None:
+            factors = factorise(self.blocks(), self.model.active, self.rank, None)
         rows = int(factors.rows.sum())
         if rows < self.rank:
             raise DataError(

@@ -1,0 +1,143 @@
+"""The command that sets estimators against each other."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..errors import OptionError
+from ..evaluation.campaign.campaign import Campaign, Cost, costs, run_campaign
+from ..evaluation.campaign.engine import Crew, Watch, default_workers
+from ..evaluation.campaign.settings import Study, read_study, study_names
+from ..evaluation.campaign.summary import as_records
+from ..report.campaign import COLUMNS, noise_of, write_campaign_report
+from .options import AsJson, is_quiet, names
+from .output import add_row, console, number, print_json, say, table
+
+_SHOWN = (
+    "estimator", "runs", "converged", "wrong", "failed", "torque error", "position error", "parameter error", "bias",
+    "efficiency", "coverage", "feasible", "ms",
+)  # fmt: skip
+
+
+@contextmanager
+def _watched() -> Iterator[Watch]:
+    """Tasks done and the time left, for people who watch."""
+    err = Console(stderr=True, highlight=False)
+    if is_quiet() or not err.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=err, transient=True, speed_estimate_period=600) as bar:
+        shown = bar.add_task("tasks", total=None)
+        yield lambda done, total: bar.update(shown, completed=done, total=total)
+
+
+def _tell(text: str) -> None:
+    if not is_quiet():
+        say(Console(stderr=True, highlight=False), text)
+
+
+def _narrowed(study: Study, estimators: str | None, guesses: int | None, seeds: int | None) -> Study:
+    changes = {
+        "estimators": names(estimators) if estimators is not None else None,
+        "guesses": guesses,
+        "seeds": seeds,
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    if not given:
+        return study
+    if given.get("estimators") == []:
+        raise OptionError("no estimator was named; leave --estimators out for those of the study")
+    return Study.model_validate({**study.model_dump(), **given})
+
+
+def _print_costs(found: Sequence[Cost], workers: int, as_json: bool) -> None:
+    total = sum(cost.hours for cost in found)
+    if as_json:
+        each = {c.estimator: {"runs": c.runs, "seconds_a_run": c.seconds_a_run, "hours": c.hours} for c in found}
+        print_json({"estimators": each, "hours": total, "workers": workers, "hours_with_workers": total / workers})
+        return
+    out = console()
+    made = table(None, "estimator", "runs", "s a run", "hours", right=("runs", "s a run", "hours"))
+    for cost in found:
+        add_row(made, cost.estimator, str(cost.runs), number(cost.seconds_a_run, 3), number(cost.hours, 3))
+    out.print(made)
+    say(out, f"{total:.3g} processor hours in all, about {total / workers:.3g} h with {workers} workers")
+
+
+def _print_scores(campaign: Campaign) -> None:
+    out = console()
+    level = ""
+    made = None
+    for score in campaign.scores:
+        here = f"{score.robot}, friction {score.friction}, preprocessing {score.preprocessing}, {noise_of(score)}"
+        if here != level:
+            if made is not None:
+                out.print(made)
+                out.print()
+            level = here
+            say(out, here)
+            made = table(None, *_SHOWN, right=_SHOWN[1:])
+        assert made is not None
+        add_row(made, *(COLUMNS[name](score) for name in _SHOWN))
+    if made is not None:
+        out.print(made)
+
+
+def benchmark_command(
+    study: Annotated[str, typer.Argument(help=f"A study file, .yaml, or one of {', '.join(study_names())}.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder of the results; default: benchmark-STUDY.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: as many as processors.", min=1)] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Let the workers of a Dask scheduler do it: tcp://host:8786.")
+    ] = None,
+    estimators: Annotated[
+        str | None, typer.Option("--estimators", metavar="A,B,…", help="These estimators; or linear, or all.")
+    ] = None,
+    guesses: Annotated[int | None, typer.Option(help="So many initial guesses.", min=1)] = None,
+    seeds: Annotated[int | None, typer.Option(help="So many noise runs.", min=1)] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Try each estimator once and say how long the whole would take.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set estimators against each other on robots whose parameters are known, thousands of runs in one table.
+
+    A study that was stopped goes on where it was; one that has been widened does only what is new.
+
+    Example: `steelyard benchmark quick`, `steelyard benchmark birdy-tx40 --estimators linear --seeds 5`
+    """
+    chosen = _narrowed(read_study(study), estimators, guesses, seeds)
+    folder = Path(f"benchmark-{chosen.name}") if output is None else output
+    if folder.exists() and not folder.is_dir():
+        raise OptionError(f"{folder} is a file; give a folder for the results")
+    crew = Crew(workers or default_workers(), scheduler)
+    if estimate:
+        _print_costs(costs(chosen, folder, _tell), crew.workers, as_json)
+        return
+    with _watched() as watch:
+        campaign = run_campaign(chosen, folder, crew, _tell, watch)
+    page = folder / "report.html"
+    write_campaign_report(campaign, page)
+    if as_json:
+        written = [str(campaign.path), str(page)]
+        print_json({"study": chosen.name, "scores": as_records(campaign.scores), "written": written})
+        return
+    _print_scores(campaign)
+    for path in (campaign.path, page):
+        say(console(), f"wrote {path}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("benchmark")(benchmark_command)
