@@ -23,7 +23,7 @@ from ..evaluation.study import Fold, Outcome, Plan, cross_validate, run_study
 from ..evaluation.truth import Truth, compare_with_truth
 from ..evaluation.validation import Validation, validate
 from ..files import checked_output
-from ..identification.estimators import ESTIMATORS, estimator_named
+from ..identification.estimators import ESTIMATORS, ON_REQUEST, estimator_named
 from ..identification.estimators.physical import Physical
 from ..identification.fit import Estimator
 from ..identification.fit import Progress as Reporter
@@ -44,6 +44,8 @@ MappingOption = Annotated[
     Path | None, typer.Option("--mapping", help="YAML that says what the columns of a foreign file are.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Drop rows with faults and say so; they are errors otherwise.")]
+_ALGORITHMS = f"One or several of {', '.join(ESTIMATORS)}; all: each but {', '.join(ON_REQUEST)}."
+_SIDE_BY_SIDE = 3  # methods that fit beside each other
 _SHOWN = 14  # rows of the parameter table on a screen
 
 
@@ -62,7 +64,7 @@ def reporting() -> Iterator[Reporter]:
 
 def _methods(text: str) -> tuple[Estimator, ...]:
     if text.strip().lower() == "all":
-        return tuple(estimator_named(name) for name in ESTIMATORS)
+        return tuple(estimator_named(name) for name in ESTIMATORS if name not in ON_REQUEST)
     asked = names(text) or []
     if not asked:
         raise OptionError(f"no algorithm was named; valid: {', '.join(ESTIMATORS)}, or all")
@@ -127,14 +129,22 @@ def gear_of(robot: Robot, mapping: Path | None) -> dict[str, Any]:
 
 def _print_scores(out: Console, title: str, scores: dict[str, Validation]) -> None:
     first = next(iter(scores.values()))
-    columns = [f"{m} {what}" for m in scores for what in ("RMSE", "max")]
-    say(out, title)
-    made = table(None, "joint", "nominal RMSE", *columns, right=("nominal RMSE", *columns))
-    for k, joint in enumerate(first.joints):
-        cells = [number(x, 3) for s in scores.values() for x in (s.joints[k].rmse, s.joints[k].largest)]
-        add_row(made, joint.joint, number(joint.nominal_rmse, 3), *cells)
-    relative = [x for s in scores.values() for x in (f"{100 * s.relative:.2f} %", "")]
-    add_row(made, "all, relative", f"{100 * first.nominal_relative:.2f} %", *relative)
+    say(out, f"{title}: RMSE (largest)")
+    relative = {"nominal": first.nominal_relative, **{method: s.relative for method, s in scores.items()}}
+    cells = {
+        "nominal": [f"{number(j.nominal_rmse, 3)} ({number(j.nominal_largest, 3)})" for j in first.joints],
+        **{m: [f"{number(j.rmse, 3)} ({number(j.largest, 3)})" for j in s.joints] for m, s in scores.items()},
+    }
+    joints = [joint.joint for joint in first.joints]
+    if len(scores) <= _SIDE_BY_SIDE:
+        made = table(None, "joint", *cells, right=tuple(cells))
+        for k, joint in enumerate(joints):
+            add_row(made, joint, *(column[k] for column in cells.values()))
+        add_row(made, "all, relative", *(f"{100 * x:.2f} %" for x in relative.values()))
+    else:
+        made = table(None, "method", "relative", *joints, right=("relative", *joints))
+        for method, row in cells.items():
+            add_row(made, method, f"{100 * relative[method]:.2f} %", *row)
     out.print(made)
 
 
@@ -182,6 +192,9 @@ def _print_outcome(out: Console, outcome: Outcome, truth: Truth | None, whole: b
         f"{data.rows} torques, {data.rank} of {data.base_rank} base parameters shown, condition {data.condition:.3g}; "
         f"the model as it is explains the recorded torque to {100 * nominal.nominal_relative:.1f} %",
     )
+    norms = data.column_norms
+    least, most = min(norms, key=norms.__getitem__), max(norms, key=norms.__getitem__)
+    say(out, f"column norms from {number(norms[least], 3)} ({least}) to {number(norms[most], 3)} ({most})")
     for direction in data.blind[:5]:
         say(out, f"not shown by the data: {direction}")
     if outcome.validations:
@@ -228,7 +241,12 @@ def identify_command(
     model: ModelOption,
     mapping: MappingOption = None,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help=f"One or several of {', '.join(ESTIMATORS)}; or all.")
+        str,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help=_ALGORITHMS,
+        ),
     ] = "WLS",
     physical: Annotated[
         bool, typer.Option("--physical", help="Parameters that real bodies can have, on top of each algorithm.")
