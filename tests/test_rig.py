@@ -275,9 +275,10 @@ def test_the_command_writes_what_it_says_and_takes_its_rate_from_a_configuration
     assert recording.about["payloads"] == [{"body": "hand", "mass": 1.0, "com": [0.0, 0.0, 0.1]}]
     done = command("rig", "panda", "-t", tmp_path / "traj.csv", "-o", tmp_path / "run.csv")
     assert done.returncode == 0, done.stderr
-    table = np.genfromtxt(tmp_path / "run.csv", delimiter=",", names=True)
-    assert table.dtype.names == ("time", *(f"{name}{j}" for name in ("q", "qd", "tau") for j in range(7)))
-    np.testing.assert_allclose(np.diff(table["time"]), 0.01, rtol=1e-9)
+    header = next(line for line in (tmp_path / "run.csv").read_text().splitlines() if not line.startswith("#"))
+    own = ["time", *(f"{name}{j}" for name in ("q", "qd", "tau") for j in range(7))]
+    assert header.split(",")[: len(own)] == own
+    np.testing.assert_allclose(np.diff(sy.load_recording(tmp_path / "run.csv").t), 0.01, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
