@@ -100,6 +100,22 @@ def test_a_split_is_in_time(true, rng):
     assert len(first) + len(rest) == len(recording)
 
 
+def test_a_robot_that_ends_standing_still_is_judged_by_its_motion(true, rng):
+    moving = sy.preprocess(moved(true, rng), robot=true)
+    still = np.full((len(moving), moving.n), 0.0)
+    t = np.arange(2 * len(moving)) * (moving.t[1] - moving.t[0])
+    recording = sy.Recording(
+        t,
+        np.concatenate([moving.q, still + moving.q[-1]]),
+        np.concatenate([moving.tau, still + moving.tau[-1]]),
+        np.concatenate([moving.qd, still]),
+        np.concatenate([moving.qdd, still]),
+    )
+    first, rest = split_in_time(recording, 0.8)
+    assert rest is not None
+    assert len(first) == pytest.approx(0.8 * len(moving), rel=0.02)
+
+
 @pytest.mark.parametrize("delay", [0.004, -0.003])
 def test_a_delay_between_torque_and_motion_is_found(robot, true, rng, delay):
     found = find_delay(problem_of(robot, moved(true, rng, delay=delay)))

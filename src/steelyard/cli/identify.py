@@ -256,9 +256,9 @@ def identify_command(
         Path | None, typer.Option("--export", help="The model with these parameters: .xml, .mjcf or .urdf.")
     ] = None,
     validate_on: Annotated[
-        list[Path] | None, typer.Option("--validate", help="Judge on this recording; default: the end of the given.")
+        list[Path] | None, typer.Option("--validate", help="Judge on this recording; default: the end of the motion.")
     ] = None,
-    train_share: Annotated[float, typer.Option(help="Share of the recording to learn from; the rest judges.")] = 0.8,
+    train_share: Annotated[float, typer.Option(help="Share of the motion to learn from, in time; the rest judges.")] = 0.8,
     friction: Annotated[
         str, typer.Option("--friction", metavar="TERMS", help="coulomb,offset or none; auto: what the data call for.")
     ] = "auto",

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.decimation import Decimation
 from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
@@ -40,7 +41,7 @@ class Plan:
     fixed: Mapping[str, float] = field(default_factory=dict)
     preprocessing: Any = "auto"
     decimation: Decimation | str | None = "auto"
-    train_share: float = 0.8  # of each recording, in time, where no recording for validation is given
+    train_share: float = 0.8  # of each recording's motion, in time, where no recording for validation is given
     choose_friction: bool = False
     delay: float | str = "auto"  # s that the torque is recorded after the motion; found from the data unless given
 
@@ -90,9 +91,21 @@ class Outcome:
         return said
 
 
+def _moving(recording: Recording) -> NDArray[np.bool_]:
+    """The samples in which any joint moves, (T,); all of them where nothing is known of it."""
+    if recording.qd is None:
+        return np.ones(len(recording), dtype=bool)
+    moving = (np.abs(recording.qd) > standstill_speeds(recording.qd)).any(axis=1)
+    return moving if moving.any() else np.ones(len(recording), dtype=bool)
+
+
 def split_in_time(recording: Recording, share: float) -> tuple[Recording, Recording | None]:
-    """The first part of a recording to learn from, the rest to judge by; never by shuffled rows."""
-    cut = round(share * len(recording))
+    """The part of a recording with the first share of its motion to learn from, the rest to judge by.
+
+    Never by shuffled rows, and by motion: an arm that ends in standing still would be judged by standing still.
+    """
+    moved = np.cumsum(_moving(recording))
+    cut = int(np.searchsorted(moved, share * moved[-1], side="left")) + 1 if len(moved) else 0
     if share >= 1.0 or len(recording) - cut < 10:
         return recording, None
     return recording.between(0, cut), recording.between(cut, len(recording))
@@ -177,7 +190,7 @@ def run_study(
             training.append(first)
             if rest is not None:
                 testing.append(rest)
-        words = f"the last {100 * (1 - plan.train_share):.0f} % of the recording" if testing else "nothing"
+        words = f"the last {100 * (1 - plan.train_share):.0f} % of the motion" if testing else "nothing"
     decimation, said = decimation_for(plan.decimation, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
 
