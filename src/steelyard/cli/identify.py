@@ -258,7 +258,7 @@ def identify_command(
     validate_on: Annotated[
         list[Path] | None, typer.Option("--validate", help="Judge on this recording; default: the end of the motion.")
     ] = None,
-    train_share: Annotated[float, typer.Option(help="Share of the motion to learn from, in time; the rest judges.")] = 0.8,
+    train_share: Annotated[float, typer.Option(help="Share of the motion to learn from; the rest judges.")] = 0.8,
     friction: Annotated[
         str, typer.Option("--friction", metavar="TERMS", help="coulomb,offset or none; auto: what the data call for.")
     ] = "auto",
