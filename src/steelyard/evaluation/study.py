@@ -95,8 +95,8 @@ def _moving(recording: Recording) -> NDArray[np.bool_]:
     """The samples in which any joint moves, (T,); all of them where nothing is known of it."""
     if recording.qd is None:
         return np.ones(len(recording), dtype=bool)
-    moving = (np.abs(recording.qd) > standstill_speeds(recording.qd)).any(axis=1)
-    return moving if moving.any() else np.ones(len(recording), dtype=bool)
+    moving = np.asarray((np.abs(recording.qd) > standstill_speeds(recording.qd)).any(axis=1))
+    return moving if np.any(moving) else np.ones(len(recording), dtype=bool)
 
 
 def split_in_time(recording: Recording, share: float) -> tuple[Recording, Recording | None]:
