@@ -6,45 +6,17 @@ import sys
 import typer
 
 from ..errors import SteelyardError
-from . import (
-    benchmark,
-    com,
-    convert,
-    excite,
-    gear,
-    identify,
-    inspect,
-    models,
-    payload,
-    record,
-    rig,
-    simulate,
-    watch,
-)
+from .catalogue import Catalogue
 
 app = typer.Typer(
     name="steelyard",
+    cls=Catalogue,
     help="Identify the true dynamics of a robot: masses, centres of mass, inertias, rotor inertia, friction.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _group in (
-    benchmark,
-    models,
-    excite,
-    simulate,
-    rig,
-    record,
-    convert,
-    inspect,
-    identify,
-    payload,
-    com,
-    gear,
-    watch,
-):
-    _group.register(app)
 
 
 def _version(asked: bool) -> None:

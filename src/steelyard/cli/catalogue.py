@@ -1,0 +1,72 @@
+"""All commands by stage, each with its module: `steelyard --help` needs none of them, a command only its own."""
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class Entry(NamedTuple):
+    """A command, before its module is imported."""
+
+    name: str
+    module: str  # in this folder; its `register(app)` adds the command
+    summary: str
+
+
+STAGES: dict[str, tuple[Entry, ...]] = {
+    "Start here": (
+        Entry("robots", "models", "List the robots that come with Steelyard."),
+    ),
+    "Models": (
+        Entry("info", "models", "Bodies, joints, limits, parameters and base parameters of a model."),
+        Entry("check", "models", "Our dynamics of a model against MuJoCo's and the laws of mechanics."),
+        Entry("compare", "models", "Two models joint by joint, and where they part."),
+        Entry("export", "models", "Write a model as MJCF or URDF."),
+        Entry("gear", "gear", "Reflected inertia, optimal ratio and resonance of motor, gear and load."),
+    ),
+    "Experiments": (
+        Entry("excite", "excite", "Design the motion that makes every parameter visible."),
+        Entry("simulate", "simulate", "Simulate the experiment: control, friction, noise, flexible joints."),
+        Entry("rig", "rig", "Let MuJoCo be the robot, and publish what a robot would."),
+        Entry("record", "record", "Record a running robot (ROS 2 over DDS, without ROS)."),
+    ),
+    "Recordings": (
+        Entry("inspect", "inspect", "Say what a recording is worth before anything is computed from it."),
+        Entry("convert", "convert", "Read a recording of any format and write it as NPZ or CSV."),
+    ),
+    "Identification": (
+        Entry("identify", "identify", "Identify a robot's dynamics, and say whether to trust the result."),
+        Entry("predict", "identify", "Predict the torques of another recording by an identified model."),
+        Entry("payload", "payload", "Mass, centre of mass and inertia of what a robot carries."),
+        Entry("watch", "watch", "Watch a robot while it works: loads, friction that drifts."),
+        Entry("com", "com", "Mass and centre of mass of a wheel-legged robot from poses."),
+        Entry("benchmark", "benchmark", "Set estimators against each other, thousands of runs in one table."),
+    ),
+}  # fmt: skip
+ENTRIES = {entry.name: entry for stage in STAGES.values() for entry in stage}
+
+
+def _stub(entry: Entry, stage: str) -> TyperCommand:
+    """What the list of commands shows of one."""
+    return TyperCommand(entry.name, help=entry.summary, rich_help_panel=stage, rich_markup_mode="markdown")
+
+
+def load(name: str) -> Any:
+    """The command itself."""
+    own = typer.Typer(rich_markup_mode="markdown", add_completion=False, callback=lambda: None)
+    import_module(f".{ENTRIES[name].module}", __package__).register(own)
+    return typer.main.get_group(own).commands[name]
+
+
+class Catalogue(TyperGroup):
+    """A group whose commands are imported when they are called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {entry.name: _stub(entry, stage) for stage, entries in STAGES.items() for entry in entries}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, stub, rest = super().resolve_command(ctx, args)
+        return name, None if stub is None or name is None else load(name), rest
