@@ -1,5 +1,7 @@
 """All commands by stage, each with its module: `steelyard --help` needs none of them, a command only its own."""
 
+import os
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -53,11 +55,46 @@ def _stub(entry: Entry, stage: str) -> TyperCommand:
     return TyperCommand(entry.name, help=entry.summary, rich_help_panel=stage, rich_markup_mode="markdown")
 
 
+_PANEL = "Any command"
+
+
+def _note(variable: str) -> Callable[[bool], None]:
+    """What a switch of any command does: it goes to the environment, for worker processes too."""
+
+    def note(asked: bool) -> None:
+        if asked:
+            os.environ[variable] = "1"
+
+    return note
+
+
+def _any_command(
+    quiet: bool = typer.Option(
+        False, "--quiet", "-q", callback=_note("STEELYARD_QUIET"), rich_help_panel=_PANEL, help="Only the result."
+    ),
+    verbose: bool = typer.Option(
+        False, "--verbose", "-v", callback=_note("STEELYARD_VERBOSE"), rich_help_panel=_PANEL,
+        help="Say on standard error what is being done.",
+    ),
+) -> None: ...  # fmt: skip
+
+
+def _switches() -> list[Any]:
+    own = typer.Typer(add_completion=False)
+    own.command()(_any_command)
+    options = [param for param in typer.main.get_command(own).params if param.name in ("quiet", "verbose")]
+    for option in options:
+        option.expose_value = False
+    return options
+
+
 def load(name: str) -> Any:
-    """The command itself."""
+    """The command itself, with the switches that every command takes."""
     own = typer.Typer(rich_markup_mode="markdown", add_completion=False, callback=lambda: None)
     import_module(f".{ENTRIES[name].module}", __package__).register(own)
-    return typer.main.get_group(own).commands[name]
+    command = typer.main.get_group(own).commands[name]
+    command.params += _switches()
+    return command
 
 
 class Catalogue(TyperGroup):

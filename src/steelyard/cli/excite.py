@@ -1,6 +1,5 @@
 """The command that designs an excitation."""
 
-import os
 import re
 import sys
 from contextlib import contextmanager
@@ -22,7 +21,20 @@ from ..excitation.exchange import SUFFIXES, read_trajectory, samples_of, write_t
 from ..excitation.leads import lead_in_and_out
 from ..report.excitation import write_excitation_plot
 from ..robot.robot import Robot
-from .options import AsJson, Bodies, Friction, Gravity, Lock, Model, Mounting, names, numbers, robot_from
+from .options import (
+    AsJson,
+    Bodies,
+    Friction,
+    Gravity,
+    Lock,
+    Model,
+    Mounting,
+    is_quiet,
+    is_verbose,
+    names,
+    numbers,
+    robot_from,
+)
 from .output import console, number, print_json, say
 
 Array = NDArray[np.float64]
@@ -54,7 +66,7 @@ def _watched(quiet: bool):  # type: ignore[no-untyped-def]
         def report(name: str, value: float, worst: float) -> None:
             text = f"{name} {value:.5g} within limits; worst constraint before repair {worst:+.4f} (share, or metres)"
             status.update(text)
-            if not err.is_terminal:
+            if is_verbose() and not err.is_terminal:
                 print(text, file=sys.stderr)
 
         yield report
@@ -188,7 +200,7 @@ def excite(
     already = [_motion_before(robot, path, period / max(100, 20 * harmonics)) for path in after or []]
     boxes, distance = _boxes(robot, keep), clearance if collisions else None
     pose = None if start is None else robot.home if start == "home" else numbers(start, robot.n, "--start")
-    with _watched(as_json or os.environ.get("STEELYARD_QUIET") == "1") as report:
+    with _watched(as_json or is_quiet()) as report:
         progress: Progress | None = report
         excitation = design_excitation(
             robot,

@@ -1,8 +1,6 @@
 """The commands that identify a robot from its recordings and that predict torques by what was found."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..data.decimation import Decimation
 from ..data.filters import Butterworth
@@ -26,7 +23,6 @@ from ..files import checked_output
 from ..identification.estimators import ESTIMATORS, ON_REQUEST, estimator_named
 from ..identification.estimators.physical import Physical
 from ..identification.fit import Estimator
-from ..identification.fit import Progress as Reporter
 from ..identification.identify import terms_named
 from ..identification.result_file import SavedResult, plain, read_result, save_result
 from ..identification.selection import essential_parameters
@@ -34,8 +30,9 @@ from ..identification.terms import TERMS, couplings
 from ..robot.export import FORMATS, export_model
 from ..robot.robot import Robot
 from ..robot.sidecar import read_sidecar
-from .options import AsJson, Bodies, Gravity, Lock, Mounting, is_quiet, names, numbers, robot_from
+from .options import AsJson, Bodies, Gravity, Lock, Mounting, names, numbers, robot_from
 from .output import add_row, console, number, print_json, say, table
+from .progress import reporting
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")
@@ -47,19 +44,6 @@ Repair = Annotated[bool, typer.Option("--repair", help="Drop rows with faults an
 _ALGORITHMS = f"One or several of {', '.join(ESTIMATORS)}; all: each but {', '.join(ON_REQUEST)}."
 _SIDE_BY_SIDE = 3  # methods that fit beside each other
 _SHOWN = 14  # rows of the parameter table on a screen
-
-
-@contextmanager
-def reporting() -> Iterator[Reporter]:
-    """A bar on standard error for people who watch; nothing for others."""
-    err = Console(stderr=True, highlight=False)
-    if is_quiet() or not err.is_terminal:
-        yield lambda what, share: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda what, share: bar.update(task, description=what, completed=share)
 
 
 def _methods(text: str) -> tuple[Estimator, ...]:

@@ -31,9 +31,12 @@ def _version(asked: bool) -> None:
 def _options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Say nothing but the result."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Say on standard error what is being done."),
 ) -> None:
-    if quiet:
-        os.environ["STEELYARD_QUIET"] = "1"
+    """Quiet and verbose hold for the command after them, and for the processes that it starts."""
+    for name, asked in (("STEELYARD_QUIET", quiet), ("STEELYARD_VERBOSE", verbose)):
+        if asked:
+            os.environ[name] = "1"
 
 
 def _stop_writing() -> None:

@@ -40,6 +40,11 @@ def is_quiet() -> bool:
     return os.environ.get("STEELYARD_QUIET", "") not in ("", "0")
 
 
+def is_verbose() -> bool:
+    """Whether the user asked to be told every step."""
+    return os.environ.get("STEELYARD_VERBOSE", "") not in ("", "0")
+
+
 def names(text: str | None) -> list[str] | None:
     """`a,b` as a list; `none` and the empty text as no name."""
     if text is None:
