@@ -17,7 +17,7 @@ from ..balance.stance import Stance
 from ..balance.table import as_csv
 from ..errors import ModelError, OptionError
 from ..report.balance import comparison_picture
-from ..report.plots import write_text
+from ..report.page import write_text
 from .output import add_row, console, print_json, say, table
 
 

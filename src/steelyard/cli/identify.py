@@ -239,6 +239,9 @@ def identify_command(
     export: Annotated[
         Path | None, typer.Option("--export", help="The model with these parameters: .xml, .mjcf or .urdf.")
     ] = None,
+    report_to: Annotated[
+        Path | None, typer.Option("--report", help="What was found, as one HTML page with plots and the robot in 3-D.")
+    ] = None,
     validate_on: Annotated[
         list[Path] | None, typer.Option("--validate", help="Judge on this recording; default: the end of the motion.")
     ] = None,
@@ -279,7 +282,8 @@ def identify_command(
     methods = _methods(algorithm)
     if physical:
         methods = tuple(Physical(inner=method) for method in methods)
-    for path, suffixes in ((output, (".yaml", ".yml")), (export, tuple(FORMATS))):
+    outputs = ((output, (".yaml", ".yml")), (export, tuple(FORMATS)), (report_to, (".html", ".htm")))
+    for path, suffixes in outputs:
         if path is not None:
             checked_output(path, suffixes)
     gear = gear_of(robot, mapping)
@@ -316,6 +320,11 @@ def identify_command(
     if export is not None:
         notes = export_model(outcome.estimate.robot, export)
         written.append(str(export))
+    if report_to is not None:
+        from ..report.identification import write_report
+
+        write_report(outcome, report_to, truth=truth, command=str(summary["command"]))
+        written.append(str(report_to))
     if as_json:
         found = outcome.estimate
         sure = zip(found.base_parameters, found.base_deviation, strict=True)

@@ -1,7 +1,6 @@
 """A campaign as one page: scores, spread of errors, error against time, honesty of intervals, convergence maps."""
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 from pathlib import Path
 
@@ -13,9 +12,13 @@ from plotly.subplots import make_subplots
 from ..evaluation.campaign.campaign import Campaign
 from ..evaluation.campaign.summary import STATUSES, Score, groups_of
 from ..evaluation.campaign.table import Table
-from .plots import colour, page, write_text
+from .markup import Html, fresh, heading, join, paragraph, plot, section
+from .markup import table as as_table
+from .page import page, write_text
+from .plots import colour
 
 Array = NDArray[np.float64]
+Rows = dict[tuple[object, ...], NDArray[np.int64]]
 _ERRORS = {
     "torque_error": "torque error on the validation trajectory",
     "position_error": "position error, simulated again",
@@ -71,14 +74,13 @@ def _heading(score: Score) -> str:
     return f"{score.robot}, friction {score.friction}, preprocessing {score.preprocessing}"
 
 
-def _scores_table(scores: Sequence[Score]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
+def _scores_table(scores: Sequence[Score]) -> Html:
+    """A table a level of noise."""
     parts = []
     for level, group in groupby(scores, key=noise_of):
-        parts.append(f'<tr><th colspan="{len(COLUMNS)}">{escape(level)}</th></tr><tr>{head}</tr>')
-        cells = ("".join(f"<td>{escape(cell(score))}</td>" for cell in COLUMNS.values()) for score in group)
-        parts += [f"<tr>{row}</tr>" for row in cells]
-    return f'<div style="overflow-x:auto"><table style="white-space:nowrap">{"".join(parts)}</table></div>'
+        rows = [tuple(cell(score) for cell in COLUMNS.values()) for score in group]
+        parts.append(as_table(tuple(COLUMNS), rows, level))
+    return join(*parts)
 
 
 def _key(score: Score) -> tuple[object, ...]:
@@ -87,7 +89,7 @@ def _key(score: Score) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _boxes(scores: Sequence[Score], table: Table, rows: dict[tuple[object, ...], NDArray[np.int64]]) -> go.Figure:
+def _boxes(scores: Sequence[Score], table: Table, rows: Rows) -> go.Figure:
     """Quartiles and the middle 90 % of every error, a box an estimator and level."""
     levels = list(dict.fromkeys(noise_of(score) for score in scores))
     figure = make_subplots(rows=len(_ERRORS), cols=1, subplot_titles=list(_ERRORS.values()), vertical_spacing=0.07)
@@ -166,7 +168,7 @@ def _honesty(scores: Sequence[Score]) -> go.Figure:
     return figure
 
 
-def _maps(scores: Sequence[Score], table: Table, rows: dict[tuple[object, ...], NDArray[np.int64]]) -> go.Figure:
+def _maps(scores: Sequence[Score], table: Table, rows: Rows) -> go.Figure:
     """Noise runs by initial guesses at the highest level, coloured by how each run ended."""
     level = noise_of(scores[-1])
     some = [score for score in scores if noise_of(score) == level]
@@ -200,38 +202,48 @@ def _maps(scores: Sequence[Score], table: Table, rows: dict[tuple[object, ...], 
     return figure
 
 
-def _failures(table: Table) -> str:
+def _failures(table: Table) -> Html:
     """What failed estimators said, how often."""
     counts: dict[tuple[str, str], int] = {}
     for estimator, status, message in zip(table["estimator"], table["status"], table["message"], strict=True):
         if status == "failed":
             counts[str(estimator), str(message)] = counts.get((str(estimator), str(message)), 0) + 1
     if not counts:
-        return "<p>No run failed.</p>"
-    listed = sorted(counts.items(), key=lambda item: -item[1])[:30]
-    rows = "".join(f"<tr><td>{n}</td><td>{escape(who)}</td><td>{escape(what)}</td></tr>" for (who, what), n in listed)
-    return f"<h2>What failed runs said</h2><table><tr><th>runs</th><th></th><th></th></tr>{rows}</table>"
+        return paragraph("No run failed.")
+    most = sorted(counts.items(), key=lambda item: -item[1])[:30]
+    return as_table(("estimator", "runs", "what it said"), [(who, count, what) for (who, what), count in most])
 
 
-def campaign_page(campaign: Campaign) -> str:
+def _group_section(name: str, title: str, scores: list[Score], table: Table, rows: Rows) -> Html:
+    return section(
+        name,
+        title,
+        _scores_table(scores),
+        heading("Errors: quartiles, and the middle 90 %"),
+        plot(_boxes(scores, table, rows)),
+        heading("Error against time"),
+        plot(_against_time(scores)),
+        heading("How honest the intervals are, and how good the estimate could be"),
+        plot(_honesty(scores)),
+        heading(f"Convergence at {noise_of(scores[-1])}"),
+        plot(_maps(scores, table, rows)),
+    )
+
+
+def campaign_page(campaign: Campaign) -> Html:
     """The page."""
     study, table = campaign.study, campaign.table
-    title = f"Benchmark {escape(study.name)}"
-    legend = escape(_LEGEND.format(limit=100 * study.converged.torque_error))
-    parts: list[str | go.Figure] = [f"<h1>{title}</h1><p>{len(table['status'])} runs. {legend}</p>"]
     rows = groups_of(table)
-    for heading, group in groupby(campaign.scores, key=_heading):
-        scores = list(group)
-        parts += [
-            f"<h2>{escape(heading)}</h2>",
-            _scores_table(scores),
-            "<h3>Errors: quartiles, and the middle 90 %</h3>",
-        ]
-        parts += [_boxes(scores, table, rows), "<h3>Error against time</h3>", _against_time(scores)]
-        parts += ["<h3>How honest the intervals are, and how good the estimate could be</h3>", _honesty(scores)]
-        parts += [f"<h3>Convergence at {escape(noise_of(scores[-1]))}</h3>", _maps(scores, table, rows)]
-    parts.append(_failures(table))
-    return page(title, parts)
+    body: list[str] = [paragraph(_LEGEND.format(limit=100 * study.converged.torque_error))]
+    contents: dict[str, str] = {}
+    for title, group in groupby(campaign.scores, key=_heading):
+        name = fresh("group")
+        contents[name] = title
+        body.append(_group_section(name, title, list(group), table, rows))
+    body.append(section("failures", "What failed runs said", _failures(table)))
+    contents["failures"] = "Failures"
+    subtitle = f"{len(table['status'])} runs"
+    return page(f"Benchmark {study.name}", body, subtitle=subtitle, contents=contents)
 
 
 def write_campaign_report(campaign: Campaign, path: Path) -> None:
