@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import steelyard as sy
-from steelyard.cli.identify import gear_of
+from steelyard.data.gears import gear_of
 from steelyard.data.filters import Butterworth
 from steelyard.data.preprocess import default_steps, preprocess
 from steelyard.data.recording import Recording

@@ -19,6 +19,8 @@ class Entry(NamedTuple):
 
 STAGES: dict[str, tuple[Entry, ...]] = {
     "Start here": (
+        Entry("demo", "run", "Show the whole of it on a robot whose truth is known."),
+        Entry("run", "run", "Do a whole study from one YAML file."),
         Entry("robots", "models", "List the robots that come with Steelyard."),
     ),
     "Models": (

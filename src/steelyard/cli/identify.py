@@ -11,8 +11,8 @@ from rich.console import Console
 
 from ..data.decimation import Decimation
 from ..data.filters import Butterworth
+from ..data.gears import gear_of
 from ..data.load import load_recording
-from ..data.mapping import read_mapping
 from ..data.preprocess import default_steps
 from ..data.recording import Recording, save_recording
 from ..errors import OptionError
@@ -29,7 +29,6 @@ from ..identification.selection import essential_parameters
 from ..identification.terms import TERMS, couplings
 from ..robot.export import FORMATS, export_model
 from ..robot.robot import Robot
-from ..robot.sidecar import read_sidecar
 from .options import AsJson, Bodies, Gravity, Lock, Mounting, names, numbers, robot_from
 from .output import add_row, console, number, print_json, say, table
 from .progress import reporting
@@ -101,14 +100,6 @@ class _Cut:
     def __call__(self, recording: Recording, robot: Robot) -> tuple:
         usual = default_steps(recording, robot)
         return tuple(Butterworth(cutoff_hz=self.cutoff_hz) if isinstance(s, Butterworth) else s for s in usual)
-
-
-def gear_of(robot: Robot, mapping: Path | None) -> dict[str, Any]:
-    """The gear that a mapping states, else the one beside the model; empty where there is none."""
-    gear = None if mapping is None else read_mapping(mapping).gear
-    if gear is None and robot.source is not None and robot.source.path is not None:
-        gear = read_sidecar(robot.source.path).gear
-    return {} if gear is None else gear.model_dump(mode="json")
 
 
 def _print_scores(out: Console, title: str, scores: dict[str, Validation]) -> None:

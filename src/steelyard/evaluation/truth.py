@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from ..data.recording import Recording
 from ..identification.estimate import Estimate
 
 Array = NDArray[np.float64]
+# Of the intervals that are looked at.
+_CONFIDENCE = 0.95
 _PROPERTIES = ("damping", "coulomb", "offset")
 
 
@@ -24,6 +27,23 @@ class Truth:
     nominal_error: float
     largest_z: float
     base_truth: tuple[float, ...]
+
+    @property
+    def least_expected(self) -> int:
+        """As many are inside at least, 99 times of 100, where intervals hold the truth as often as they say."""
+        return int(binom.ppf(0.01, self.count, _CONFIDENCE))
+
+    @property
+    def honest(self) -> bool:
+        return self.inside >= self.least_expected
+
+    @property
+    def verdict(self) -> str:
+        """Whether the parameters found lie within their intervals of the truth, in words."""
+        told = f"{self.inside} of {self.count} base parameters lie within their 95 % intervals of the truth"
+        if self.honest:
+            return f"{told}: the intervals hold what they promise ({self.least_expected} or more are expected)"
+        return f"{told}, but {self.least_expected} or more are expected: the intervals are TOO NARROW here"
 
 
 def true_parameters(estimate: Estimate, about: Mapping[str, Any]) -> Array | None:

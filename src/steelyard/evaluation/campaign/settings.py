@@ -76,7 +76,7 @@ class Criteria(Fields):
     torque_error: Positive = 0.05  # relative, on the validation trajectory, and it must beat the initial guess
 
 
-def _mappings(value: Any) -> Any:
+def pairs_of(value: Any) -> Any:
     """Names and single-item mappings {name: settings} as pairs."""
     if not isinstance(value, list | tuple):
         return value
@@ -108,7 +108,7 @@ class Study(Fields):
     robots: Annotated[tuple[RobotSettings, ...], BeforeValidator(_robots), Field(min_length=1)]
     friction: Names = ("coulomb-viscous",)
     noise: NoiseSettings
-    estimators: Annotated[tuple[tuple[str, dict[str, Any]], ...], BeforeValidator(_mappings), Field(min_length=1)]
+    estimators: Annotated[tuple[tuple[str, dict[str, Any]], ...], BeforeValidator(pairs_of), Field(min_length=1)]
     preprocessing: Names = ("auto",)
     guesses: Count = 1
     guess_deviation: NotNegative = 0.15

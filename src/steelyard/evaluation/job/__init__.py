@@ -1,0 +1,1 @@
+"""A whole study from one YAML file: `steelyard run` and `steelyard demo`."""
