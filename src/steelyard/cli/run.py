@@ -15,7 +15,7 @@ from ..evaluation.job.work import Finished, run_job
 from ..evaluation.truth import Truth
 from ..identification.estimate import Estimate
 from ..identification.result_file import plain, save_result
-from ..report.page import write_report
+from ..report.identification import write_report
 from ..robot.export import FORMATS, export_model
 from ..robot.load import load_robot
 from .identify import summary_of
@@ -39,25 +39,33 @@ def _feasible(done: Finished) -> Estimate | None:
     return can_be[min(can_be, key=merit)] if can_be else None
 
 
-def _write_results(done: Finished, job: Job) -> tuple[list[Path], list[str]]:
+def _write_results(done: Finished, job: Job) -> list[str]:
     """Result, model and page; with what a reader should know of them."""
-    outcome, written, notes = done.outcome, [], []
+    outcome, folder, report, notes = done.outcome, done.folder, job.report, []
     assert outcome is not None
     truth = done.truths.get(outcome.best)
-    written.append(save_result(outcome.estimate, done.folder / "result.yaml", summary_of(outcome, truth)))
-    if job.report.model is not None:
-        real = _feasible(done)
-        path = done.folder / job.report.model
-        if real is None:
-            notes.append(f"no model was written: bodies can have no estimate's parameters; add Physical {outcome.best}")
-        else:
-            notes += [f"{path.name} has the parameters of {real.method}", *export_model(real.robot, path)]
-            written.append(path)
-    if job.report.page:
-        page = done.folder / "report.html"
-        write_report(outcome, page)
-        written.append(page)
-    return written, notes
+    real = _feasible(done) if report.model is not None else None
+    if report.model is not None and real is None:
+        notes.append(f"no model was written: no estimate's bodies can exist; add Physical {outcome.best}")
+    written = [folder / "result.yaml"]
+    if real is not None:
+        written.append(folder / str(report.model))
+        notes.append(f"{report.model} has the parameters of {real.method}, which bodies can have")
+        if real.method in done.truths and real.method != outcome.best:
+            notes.append(f"{real.method}: {done.truths[real.method].verdict}")
+    if report.page:
+        written.append(folder / "report.html")
+    done.written = tuple(written)
+    if done.ledger.holds("results", done.key):
+        done.as_before.append("results")
+        return notes
+    save_result(outcome.estimate, folder / "result.yaml", summary_of(outcome, truth))
+    if real is not None:
+        notes += export_model(real.robot, folder / str(report.model))
+    if report.page:
+        write_report(outcome, folder / "report.html", truth=truth, command=" ".join(sys.argv[1:]))
+    done.ledger.finish("results", done.key, written)
+    return notes
 
 
 def _print_methods(out: Console, done: Finished) -> None:
@@ -110,7 +118,7 @@ def _truth_in_words(truths: Mapping[str, Truth], best: str) -> list[str]:
     return told + ([f"intervals that promise too much: {', '.join(narrow)}"] if narrow else [])
 
 
-def _print(done: Finished, written: list[Path], notes: list[str]) -> None:
+def _print(done: Finished, notes: list[str]) -> None:
     out, outcome = console(), done.outcome
     if done.as_before:
         say(out, f"as before, not done again: {', '.join(done.as_before)}")
@@ -121,24 +129,28 @@ def _print(done: Finished, written: list[Path], notes: list[str]) -> None:
         for path in done.motions:
             say(out, str(path.with_suffix(".csv")))
         return
-    for note in (*outcome.notes, *notes):
+    for note in outcome.notes:
         say(out, note)
     _print_methods(out, done)
-    for line in _truth_in_words(done.truths, outcome.best):
+    for line in (*_truth_in_words(done.truths, outcome.best), *notes):
         say(out, line)
     say(out, outcome.verdict, "[bold]verdict[/bold]: ")
-    for path in written:
-        say(out, f"wrote {path}")
+    say(out, f"in {done.folder}: {', '.join(path.name for path in (*done.written, *_made(done)))}")
 
 
-def _summary(done: Finished, written: list[Path], notes: list[str]) -> dict[str, Any]:
+def _made(done: Finished) -> list[Path]:
+    """Recordings that the study itself made."""
+    return [path for path in done.recordings if path.parent == done.folder]
+
+
+def _summary(done: Finished, notes: list[str]) -> dict[str, Any]:
     outcome = done.outcome
     told: dict[str, Any] = {
         "motions": [str(path) for path in done.motions],
         "recordings": [str(path) for path in done.recordings],
         "as_before": done.as_before,
         "warnings": list(done.warnings),
-        "written": [str(path) for path in written],
+        "written": [str(path) for path in done.written],
         "notes": notes,
     }
     if outcome is not None:
@@ -165,11 +177,11 @@ def _do(job: Job, folder: Path, output: Path, again: bool, as_json: bool) -> Fin
     with reporting() as report:
         done = run_job(job, folder, output, again=again, progress=report)
         report("writing the results", 1.0)
-        written, notes = _write_results(done, job) if done.outcome is not None else ([], [])
+        notes = _write_results(done, job) if done.outcome is not None else []
     if as_json:
-        print_json(plain(_summary(done, written, notes)))
+        print_json(plain(_summary(done, notes)))
     else:
-        _print(done, written, notes)
+        _print(done, notes)
     return done
 
 

@@ -52,14 +52,19 @@ class Finished:
     """What a study came to; without recordings there are only motions to be run on the robot."""
 
     robot: Robot
-    folder: Path
+    ledger: Ledger
     motions: tuple[Path, ...] = ()
     recordings: tuple[Path, ...] = ()
     outcome: Outcome | None = None
     truths: Mapping[str, Truth] = field(default_factory=dict)
     as_before: list[str] = field(default_factory=list)  # stages that were not done again
     warnings: tuple[str, ...] = ()
+    written: tuple[Path, ...] = ()
     key: str = ""  # of all that the outcome depends on
+
+    @property
+    def folder(self) -> Path:
+        return self.ledger.folder
 
 
 @dataclass(frozen=True)
@@ -253,8 +258,8 @@ def run_job(job: Job, folder: Path, output: Path, *, again: bool = False, progre
     """Do what of a study is not done yet; `folder` is where its files are, `output` where results go."""
     output.mkdir(parents=True, exist_ok=True)
     robot = robot_of(job, folder)
-    done = Finished(robot, output)
-    place = _Place(folder, output, Ledger(output, forget=again), progress, done.as_before)
+    done = Finished(robot, Ledger(output, forget=again))
+    place = _Place(folder, output, done.ledger, progress, done.as_before)
     if job.excitation is not None:
         key = digest_of(_robot_key(robot), job.excitation.model_dump(mode="json"))
         done.motions = _motions(job, robot, place, key)
