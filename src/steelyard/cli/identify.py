@@ -16,6 +16,7 @@ from ..data.load import load_recording
 from ..data.preprocess import default_steps
 from ..data.recording import Recording, save_recording
 from ..errors import OptionError
+from ..evaluation.saved_study import KEY, inputs_of
 from ..evaluation.study import Fold, Outcome, Plan, cross_validate, run_study
 from ..evaluation.truth import Truth, compare_with_truth
 from ..evaluation.validation import Validation, validate
@@ -298,8 +299,10 @@ def identify_command(
             pieces = cross_validate(outcome.robot, given, best, folds, plan, report)
     truth = compare_with_truth(outcome.estimate, given[0])
     essential = essential_parameters(outcome.problem, outcome.estimate)
+    folder = Path.cwd() if output is None else output.parent
     summary = {
         **summary_of(outcome, truth),
+        KEY: inputs_of(outcome, recordings, validate_on or (), train_share, repair, folder),
         "essential": asdict(essential),
         "cross_validation": [asdict(piece) for piece in pieces],
     }

@@ -111,7 +111,7 @@ def split_in_time(recording: Recording, share: float) -> tuple[Recording, Record
     return recording.between(0, cut), recording.between(cut, len(recording))
 
 
-def _parts(one: Experiment, share: float) -> tuple[Experiment, Experiment | None]:
+def parts_in_time(one: Experiment, share: float) -> tuple[Experiment, Experiment | None]:
     """An experiment cut in time, what was measured at the same moment as what was made ready of it."""
     assert isinstance(one.recording, Recording)
     first, rest = split_in_time(one.recording, share)
@@ -191,7 +191,7 @@ def run_study(
     else:
         training, testing = [], []
         for one in prepared:
-            first, rest = _parts(one, plan.train_share)
+            first, rest = parts_in_time(one, plan.train_share)
             training.append(first)
             if rest is not None:
                 testing.append(rest)

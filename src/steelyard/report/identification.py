@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..errors import OptionError
+from ..evaluation.result_compare import ResultComparison
 from ..evaluation.study import Outcome
 from ..evaluation.truth import Truth
 from ..excitation.design import Excitation
+from ..identification.result_file import SavedResult
+from .comparison import comparison_section
 from .data_section import data_section
 from .markup import Html, facts, html, join, listed, paragraph, percent
 from .method_section import method_section
@@ -16,7 +18,7 @@ from .page import page, write_text
 from .parameter_section import parameter_section
 from .residual_section import residual_section
 from .scene import scene_section
-from .subject import Piece, Subject, pieces_of, subject_of
+from .subject import Piece, Subject, pieces_of, subject_of, subject_of_saved
 from .torque_section import torque_section
 
 # A base parameter that is known to within this many per cent (one deviation) counts as sure.
@@ -68,7 +70,11 @@ def _figures(subject: Subject) -> Html:
     values.append(
         ("Physical", "yes", "real bodies can have these parameters")
         if not bodies
-        else ("Physical", "no", f"{bodies} bodies or joints could not exist so; identify with --physical")
+        else (
+            "Physical",
+            "no",
+            join(f"{bodies} bodies or joints could not exist so; identify with ", Html("<code>--physical</code>")),
+        )
     )
     values.append(("Method", found.method, f"{found.iterations} iterations, {found.seconds:.2g} s"))
     return facts(values)
@@ -98,7 +104,11 @@ def _foot(subject: Subject) -> Html:
 
 
 def report_page(
-    subject: Subject, *, trajectory: Excitation | None = None, comparison: Any = None, beside: str | None = None
+    subject: Subject,
+    *,
+    trajectory: Excitation | None = None,
+    comparison: ResultComparison | None = None,
+    beside: str | None = None,
 ) -> Html:
     """The page; parts that need recordings are left out where there are none."""
     pieces: Sequence[Piece] = pieces_of(subject)
@@ -112,6 +122,8 @@ def report_page(
     if pieces:
         made["residuals"] = ("Residuals", residual_section(subject, pieces))
     made["methods"] = ("Estimators", method_section(subject))
+    if comparison is not None:
+        made["comparison"] = ("Comparison", comparison_section(comparison))
     made["scene"] = ("3-D", scene_section(subject, pieces, beside))
     names = ", ".join(dict.fromkeys(piece.name for piece in pieces))
     return page(
@@ -131,13 +143,21 @@ def checked_report_path(path: Path) -> Path:
     return path
 
 
+def write_saved_report(saved: SavedResult, path: str | Path) -> tuple[str, ...]:
+    """Write the report of a result file; returns what could not be on the page, and why."""
+    path = checked_report_path(Path(path))
+    subject = subject_of_saved(saved)
+    write_text(path, report_page(subject))
+    return subject.missing
+
+
 def write_report(
     outcome: Outcome,
     path: str | Path,
     *,
     truth: Truth | None = None,
     trajectory: Excitation | None = None,
-    comparison: Any = None,
+    comparison: ResultComparison | None = None,
     command: str = "",
 ) -> Path:
     """Write the report of a study as one HTML file that needs no network."""

@@ -20,6 +20,14 @@ class Html(str):
 
 
 @dataclass(frozen=True)
+class Named:
+    """A name with what it stands for below it; as CSV, what it stands for."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
 class Toned:
     """A cell that says good, care or bad by its colour as well as by its words."""
 
@@ -28,7 +36,7 @@ class Toned:
     value: float | None = None  # where the text is a number
 
 
-Cell = str | float | int | None | Toned
+Cell = str | float | int | None | Toned | Named
 
 
 def html(text: object) -> Html:
@@ -76,13 +84,15 @@ def facts(values: Sequence[tuple[str, str, str]]) -> Html:
 
 
 def _is_text(cell: Cell) -> bool:
-    return isinstance(cell, str) or (isinstance(cell, Toned) and cell.value is None)
+    return isinstance(cell, str | Named) or (isinstance(cell, Toned) and cell.value is None)
 
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, Toned):
         exact = "" if cell.value is None else f' data-v="{cell.value!r}"'
         return f'<td class="tone {cell.tone}{" n" if exact else ""}"{exact}>{html(cell.text)}</td>'
+    if isinstance(cell, Named):
+        return f'<td data-v="{html(cell.meaning)}">{html(cell.name)}<small>{html(cell.meaning)}</small></td>'
     if isinstance(cell, str):
         kind = ' class="wide"' if len(cell) > 60 else ""
         return f"<td{kind}>{html(cell)}</td>"

@@ -52,7 +52,9 @@ def _by_joint(subject: Subject) -> go.Figure:
         )  # fmt: skip
     styled(figure, 380, b=90)
     figure.add_hline(y=1.0, line={"color": "#D55E00", "dash": "dash", "width": 1.5})
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.28, "yanchor": "top"})
+    figure.update_layout(
+        scattermode="group", showlegend=True, legend={"orientation": "h", "y": -0.28, "yanchor": "top"}
+    )
     figure.update_xaxes(type="category")
     figure.update_yaxes(title_text="RMSE / the nominal model's", rangemode="tozero")
     return figure

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ..identification.estimate import Estimate
-from .markup import Cell, Html, Toned, html, listed, paragraph, plot, section, table, tabs
+from .markup import Cell, Html, Named, Toned, html, listed, paragraph, plot, section, table, tabs
 from .plots import label, styled
 from .subject import Subject
 
@@ -32,12 +32,11 @@ def _base_table(subject: Subject) -> Html:
     units = [found.units[k] for k in found.model.base.kept]
     columns = ["parameter", "value", "95 % from", "to", "± %", "nominal", "unit"]
     columns += ["truth", "truth inside"] if truth is not None else []
-    columns.append("stands for")
     rows: list[tuple[Cell, ...]] = []
     for k, short in enumerate(found.model.base.short_names):
         seen = bool(np.isfinite(found.base_deviation[k]))
         row: list[Cell] = [
-            short,
+            Named(short, found.base_names[k]) if short != found.base_names[k] else short,
             float(found.base_parameters[k]),
             float(low[k]) if seen else None,
             float(high[k]) if seen else None,
@@ -49,7 +48,7 @@ def _base_table(subject: Subject) -> Html:
             value = truth.base_truth[k]
             inside = not seen or bool(low[k] <= value <= high[k])
             row += [value, Toned("yes" if inside else "no", "good" if inside else "bad")]
-        rows.append((*row, found.base_names[k]))
+        rows.append(tuple(row))
     return table(columns, rows, f"{len(rows)} base parameters by {found.method}; a star: others act through it")
 
 

@@ -12,7 +12,7 @@ from ..dynamics import pose
 from ..errors import ModelError
 from ..robot.inertia import mass_com_inertia
 from ..robot.robot import Robot
-from .markup import Cell, Html, Toned, data, fresh, key, plot, section, table
+from .markup import Cell, Html, Toned, data, fresh, join, key, plot, section, table
 from .plots import colour, label, packed
 from .subject import Piece, Subject
 
@@ -268,7 +268,11 @@ def scene_section(subject: Subject, pieces: Sequence[Piece], beside: str | None 
         "scroll or pinch to zoom."
     )
     if not all(shape is not None for shape in found):
-        lead += " Bodies that nothing real could be are not drawn: identify with --physical to have them all."
+        lead = join(
+            f"{lead} Bodies that nothing real could be are not drawn: identify with ",
+            Html("<code>--physical</code>"),
+            " to have them all.",
+        )
     link = ""
     if beside is not None:
         link = Html(f'<p>With the shapes of the model: <a href="{beside}">the robot in 3-D, a page of its own</a>.</p>')

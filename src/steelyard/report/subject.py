@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.recording import Recording
+from ..errors import DataError
+from ..evaluation.saved_study import read_again, truth_from, validation_from
 from ..evaluation.study import Outcome
 from ..evaluation.truth import Truth, true_parameters
 from ..evaluation.validation import Validation, counted
 from ..identification.estimate import Estimate
 from ..identification.model import Experiment, sliced_torque
+from ..identification.result_file import SavedResult
 from ..robot.robot import Robot
 
 Array = NDArray[np.float64]
@@ -94,6 +97,59 @@ def subject_of(outcome: Outcome, truth: Truth | None = None, command: str = "") 
         blind=tuple(map(str, outcome.estimate.data_set.blind)),
         command=command,
         others=outcome.estimates,
+    )
+
+
+def _methods(saved: SavedResult) -> tuple[Method, ...]:
+    found, listed = saved.estimate, saved.content.get("methods")
+    if not isinstance(listed, Mapping):  # a result of one method, written from Python
+        return (
+            Method(
+                found.method, found.converged, found.message, found.iterations, found.seconds, not found.invalid
+            ),
+        )  # fmt: skip
+    try:
+        return tuple(
+            Method(
+                str(name), bool(one["converged"]), str(one["message"]), int(one["iterations"]), float(one["seconds"]),
+                bool(one["feasible"]),
+            )
+            for name, one in listed.items()
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{saved.path}: 'methods' is not as it was written") from None
+
+
+def _texts(content: Mapping[str, object], key: str) -> tuple[str, ...]:
+    given = content.get(key)
+    return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def subject_of_saved(saved: SavedResult) -> Subject:
+    """A result file as a report tells it, with those of its recordings that are still what they were."""
+    found, content, again = saved.estimate, saved.content, read_again(saved)
+    validations, failures = content.get("validation"), content.get("failures")
+    untold = content.get("not_told_apart")
+    nominal = content.get("nominal_on_training_data")
+    return Subject(
+        estimate=found,
+        verdict=str(content.get("verdict") or f"{found.method}: the result says of no validation"),
+        held_out=str(content.get("held_out") or "nothing"),
+        nominal=None if nominal is None else validation_from(nominal),
+        validations={
+            str(name): validation_from(one)
+            for name, one in (validations if isinstance(validations, dict) else {}).items()
+        },
+        methods=_methods(saved),
+        failures={str(name): str(why) for name, why in (failures if isinstance(failures, dict) else {}).items()},
+        notes=(*saved.notes, *_texts(content, "notes")),
+        training=again.training,
+        testing=again.testing,
+        truth=truth_from(content.get("truth")),
+        blind=_texts(untold, "not_shown_by_the_data") if isinstance(untold, dict) else (),
+        command=str(content.get("command") or ""),
+        missing=again.missing,
+        others={found.method: found},
     )
 
 
