@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..errors import DataError
 from . import units
 
@@ -18,7 +20,7 @@ _SPELLED = {
     "jointvelocities",
     "qdd": "qdd ddq qddot ddotq qacc ddtheta thetaddot acc accel acceleration accelerations jointacc "
     "jointacceleration jointaccelerations",
-    "tau": "tau torque torques trq effort efforts moment moments jointtorque jointtorques jointeffort tauj",
+    "tau": "tau torque torques trq effort efforts eff moment moments jointtorque jointtorques jointeffort tauj",
     "current": "current currents curr cur i amps motorcurrent motorcurrents",
     "time": "t time times timestamp timestamps stamp secs sec seconds elapsed elapsedtime",
 }
@@ -79,6 +81,14 @@ def places_of(wanted: Sequence[str], names: Sequence[str]) -> tuple[int, ...] | 
     return tuple(theirs.index(tokens) for tokens in fits[0])
 
 
+def numbered(names: Sequence[str]) -> bool:
+    """Whether names are one word and what counts: A1, A2, A3, or joint_a, joint_b, joint_c."""
+    parts = [re.fullmatch(r"(.*\D|)(\d{1,4})|(.*[\W_]|)([a-z])", name.lower()) for name in names]
+    words = {(part[1], part[3]) if part else None for part in parts}
+    counts = [int(part[2]) if part[2] else ord(part[4]) - ord("a") for part in parts if part]
+    return len(words) == 1 and None not in words and counts[0] in (0, 1) and set(np.diff(counts).tolist()) <= {1}
+
+
 def _one_prefix(names: Sequence[list[str]], cut: int) -> bool:
     """Whether all names begin with the same parts, and go on after them."""
     return all(tokens[:cut] == names[0][:cut] and len(tokens) > cut for tokens in names)
@@ -97,10 +107,17 @@ def _quantity(tokens: list[str]) -> str | None:
     return SPELLINGS.get("".join(said)) or SPELLINGS.get("".join(tokens))
 
 
-def _unit_in(name: str) -> tuple[str, str | None]:
+def unit_in(name: str) -> tuple[str, str | None]:
     """A name without the unit in brackets at its end."""
     found = _UNIT.search(name)
     return (name[: found.start()], found[1]) if found else (name, None)
+
+
+def says_its_unit(name: str) -> bool:
+    """Whether the name of a column of times says what it counts."""
+    bare, unit = unit_in(name)
+    tokens = _tokens(bare)
+    return unit is not None or (bool(tokens) and units.spelled(tokens[-1]) in units.TIME) or tokens == ["elapsed"]
 
 
 def _label(name: str, quantity_first: bool) -> str:
@@ -113,12 +130,14 @@ def title_of(name: str, joints: Sequence[str] = ()) -> Title | None:
     """What a column's name says, None where it says nothing that is known here."""
     if name == "%time":
         return Title("time", 1e-9, None, None, None)  # rostopic writes nanoseconds
-    bare, unit = _unit_in(name)
+    bare, unit = unit_in(name)
+    if unit is None:
+        bare, unit = units.rate_at_end(name)
     tokens = _tokens(bare)
     joint, rest = None, tokens
     for candidate in sorted(joints, key=len, reverse=True):
         left = _without(tokens, _tokens(candidate))
-        if left and (_quantity(left) or _quantity(left[:-1])):
+        if left and (_quantity(left) or _quantity(left[:-1]) or _quantity(left[:-2])):
             joint, rest = candidate, left
             break
     number, without_number = None, list(rest)
@@ -128,12 +147,13 @@ def title_of(name: str, joints: Sequence[str] = ()) -> Title | None:
             number = int(rest[places[-1]][:9])
             without_number = rest[: places[-1]] + rest[places[-1] + 1 :]
     quantity, label = _quantity(without_number), None
-    if (
-        quantity is None
-        and len(without_number) > 1
-        and units.factor(_quantity(without_number[:-1]) or "", without_number[-1])
-    ):
-        quantity, unit = _quantity(without_number[:-1]), without_number[-1]
+    for tail in (1, 2) if unit is None else ():  # pos_1_deg, torque_1_N_m
+        said, ending = _quantity(without_number[:-tail]), "".join(without_number[-tail:])
+        # One letter may as well be the joint's: torque_joint_a, beside torque_joint_b
+        lettered = len(ending) == 1 and said != "time" and number is None and joint is None
+        at_end = rest[-tail:] == without_number[-tail:] and len(rest) > tail
+        if quantity is None and at_end and units.factor(said or "", ending) and not lettered:
+            quantity, unit = said, ending
     if quantity is None and joint is None and len(rest) > 1:
         ends = (SPELLINGS.get(rest[0]), SPELLINGS.get(rest[-1]))
         if (ends[0] is None) != (ends[1] is None):

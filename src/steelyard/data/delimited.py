@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import DataError
+from . import units
 from .blocks import CHUNK_BYTES, Block, Fault, Log
+from .columns import unit_in
 
 JOINTS, ABOUT = "# joints:", "# about:"
 COMMENTS = ("#", "%", "//")
@@ -30,6 +32,7 @@ _ODD = (
     *((mark, mark) for mark in (b"\0", b"#", b"%", b'"', b"_")),
     *((b"/", b"//"), (b"u", b"rue"), (b"U", b"RUE"), (b"s", b"alse"), (b"S", b"ALSE")),
 )
+_CLOCK = re.compile(r"\d:\d\d")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
@@ -141,6 +144,19 @@ def _sniffed(lines: list[str], given: TextTable) -> tuple[str | None, str]:
     return choice
 
 
+def _units_beneath(rows: list[list[str]], decimal: str) -> tuple[str, ...]:
+    """The row of units beneath a header, none where the second row is anything else."""
+    if len(rows) < 3 or len(rows[1]) != len(rows[0]):
+        return ()
+    cells = [cell.strip("[]() ") for cell in rows[1]]
+    if any(cell and number_in(cell, decimal) is not None for cell in cells):
+        return ()
+    written = [cell for cell in cells if any(letter.isalpha() or letter == "°" for letter in cell)]
+    if not any(units.is_unit(cell) for cell in written):
+        return ()
+    return tuple(cell if cell in written else "" for cell in cells)
+
+
 class Delimited:
     """A table in text; what it says of its columns is known at once, its rows come block by block."""
 
@@ -174,8 +190,9 @@ class Delimited:
             headed = any(cell and number_in(cell, self.decimal) is None for cell in rows[0]) and not any(
                 number_in(cell, self.decimal) is not None for cell in rows[0]
             )
-        self.first_line = lines[0][0] + headed  # of the data
-        body = rows[1:] if headed else rows
+        beneath = _units_beneath(rows, self.decimal) if headed else ()
+        self.first_line = lines[1][0] + 1 if beneath else lines[0][0] + headed  # of the data
+        body = rows[1 + bool(beneath) :] if headed else rows
         self._physical = Counter(len(row) for row in body or rows).most_common(1)[0][0]
         # A delimiter at the end of every line makes no column.
         ends_empty = self._physical > 1 and all(row[-1] == "" for row in rows if len(row) == self._physical)
@@ -184,9 +201,20 @@ class Delimited:
         if names is not None:
             names = names[:-1] if len(names) == self.width + 1 and names[-1] == "" else names
             if len(names) != self.width:
-                where = f"line {lines[0][0]}"
-                raise DataError(f"{where}: the header has {len(names)} names, the rows below have {self.width} entries")
+                raise DataError(self._other_width(lines, rows, len(names)))
+        if names is not None and beneath:
+            pairs = zip(names, beneath, strict=False)
+            names = [f"{name} [{unit}]" if unit and unit_in(name)[1] is None else name for name, unit in pairs]
         self.names = None if names is None else tuple(names)
+
+    def _other_width(self, lines: list[tuple[int, str]], rows: list[list[str]], names: int) -> str:
+        """The sentence on a first line that is no header of what follows, with how to skip what stands before one."""
+        said = f"line {lines[0][0]}: the header has {names} names, the rows below have {self.width} entries"
+        for (line, _), row in zip(lines[1:], rows[1:], strict=True):
+            texts = [cell for cell in row if number_in(cell, self.decimal) is None]
+            if len(row) == self.width:
+                return f"{said}; skip what stands before it: table: {{skip_rows: {line - 1}}}" if texts else said
+        return said
 
     def _read_comments(self, comments: list[str]) -> None:
         for line in comments:
@@ -307,6 +335,8 @@ class Delimited:
             if value is None or not np.isfinite(value):
                 said = f"'{cells[k][:40]!r}'".replace("''", "'").replace("'\"", '"') if cells[k] else "nothing"
                 what = f"line {number}, {self.title(k)}: {said} is not a finite number"
+                if _CLOCK.search(cells[k]):
+                    what += ", but a time of day; write it in seconds, or give rate_hz in a mapping"
                 return what, nothing, False
             values.append(value)
         return None, values, False

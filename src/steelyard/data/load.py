@@ -114,6 +114,8 @@ def _opened(
         if name in widths:
             files[name] = RowMajor(files[name], widths[name])
     plan = make_plan(main, files, mapping, robot)
+    for text in plan.about.pop("notes", ()):
+        log.note(text)
     hashed = [*(bag_files(path) if kind == "bag" else [path] if kind != "files" else []), *further.values()]
     digests = {file.name: _sha256(file) for file in hashed}
     about = {

@@ -77,11 +77,11 @@ class Time(Fields):
 
     file: Name | None = None
     column: Columns | None = None
-    unit: Name = "s"
+    unit: Name | None = None  # of which the name or the numbers of the column tell, where they can
 
     @model_validator(mode="after")
     def _is_time(self) -> "Time":
-        if units.factor("time", self.unit) is None:
+        if self.unit is not None and units.factor("time", self.unit) is None:
             raise ValueError(f"no unit '{word(self.unit)}' of time; valid: {', '.join(units.TIME)}")
         if self.column is not None and len(self.column) != 1:
             raise ValueError(f"{len(self.column)} columns of time; name one")

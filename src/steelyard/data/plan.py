@@ -10,7 +10,7 @@ from ..robot.robot import Robot
 from ..robot.sidecar import Gear, read_sidecar
 from . import units
 from .blocks import Array, Block, Fault, Log, Source
-from .columns import QUANTITIES, Columns, by_name, by_width, places_of
+from .columns import QUANTITIES, Columns, by_name, by_width, numbered, places_of, says_its_unit, unit_in
 from .conversion import Conversion, conversion_for
 from .mapping import Mapping, Signal
 
@@ -32,7 +32,7 @@ class Plan:
     conversions: dict[str, Conversion]
     order: tuple[int, ...]  # the robot's joints among the columns
     joints: tuple[str, ...]
-    time_scale: float
+    time_scale: float | None  # None: nothing says what it counts
     rate_hz: float | None
     flat: tuple[str, ...] = ()
     about: dict = field(default_factory=dict)
@@ -86,6 +86,7 @@ def _numbered(source: Source, named: Sequence[str | int], what: str) -> tuple[in
         if names is None:
             raise DataError(f"mapping: {what} takes column '{item[:60]}' of a table without a header; give its number")
         found = [k for k, name in enumerate(names) if name == item]
+        found = found or [k for k, name in enumerate(names) if (bare := unit_in(name))[1] and bare[0].strip() == item]
         found = found or [k for k, name in enumerate(names) if name.startswith(f"{item}[")]
         if not found:
             raise DataError(f"mapping: {what}: {unknown_name('column', item[:60], names)}")
@@ -93,6 +94,22 @@ def _numbered(source: Source, named: Sequence[str | int], what: str) -> tuple[in
             raise DataError(f"mapping: {what}: {len(found)} columns are called '{item[:60]}'; give the number of one")
         places += found
     return tuple(places)
+
+
+def _scales_by_name(source: Source, columns: Sequence[int], quantity: str) -> tuple[float, ...]:
+    """The factors of the units that the names of columns state, where a mapping states none."""
+    scales = []
+    for name in ("" if source.names is None else source.names[k] for k in columns):
+        unit = unit_in(name)[1] or units.rate_at_end(name)[1]
+        scale = 1.0 if unit is None else units.factor(quantity, unit)
+        if scale is None or (unit is not None and quantity == "tau" and units.is_current(unit)):
+            more = ", and gain: […] if it is a current" if quantity == "tau" else ""
+            raise DataError(
+                f"mapping: {quantity} takes column '{name[:60]}', and there is no unit '{(unit or '')[:20]}' of "
+                f"{quantity} that is read by name; add unit: …{more}"
+            )
+        scales.append(scale)
+    return tuple(scales)
 
 
 def _all_but_time(source: Source, quantity: str, joints: Sequence[str]) -> tuple[tuple[int, ...], tuple[float, ...]]:
@@ -139,12 +156,14 @@ def _joint_names(
     return tuple(f"joint{k + 1}" for k in range(n)), False
 
 
-def _order(joints: Sequence[str], robot: Robot | None) -> tuple[int, ...]:
-    """Where the robot's joints stand among the columns."""
+def _order(joints: Sequence[str], robot: Robot | None, in_header: bool) -> tuple[int, ...]:
+    """Where the robot's joints stand among the columns; a header's A1, A2, … count them as 1, 2, … would."""
     if robot is None:
         return tuple(range(len(joints)))
     order = places_of(robot.dof_names, joints)
     if isinstance(order, str):
+        if in_header and numbered(joints) and len(joints) == robot.n:
+            return tuple(range(robot.n))
         raise DataError(
             f"the recording has no joint '{order}' of {robot.name}, or more than one; it has {', '.join(joints[:40])}; "
             "say in a mapping whose columns they are (joints: …)"
@@ -207,7 +226,7 @@ class _Draft:
             source = self.source_of(signal.file, name)
             if signal.columns is not None:
                 columns = _numbered(source, signal.columns, name)
-                scales: tuple[float, ...] = (1.0,) * len(columns)
+                scales = (1.0,) * len(columns) if signal.unit else _scales_by_name(source, columns, name)
             else:
                 columns, scales = _all_but_time(source, name, joints)
             self.take(name, columns, signal.file)
@@ -223,18 +242,25 @@ class _Draft:
             raise DataError(f"mapping: {name} names no columns, and none is called so; add columns: […]")
         return None
 
-    def time(self) -> float:
-        """Take the time, where there is a column of it; what its numbers are multiplied with."""
+    def time(self) -> float | None:
+        """Take the time, where there is a column of it; what its numbers are multiplied with, if anything says so."""
         time = self.mapping.time
         if time is not None:
-            self.take("time", _numbered(self.source_of(time.file, "time"), time.column or (1,), "time"), time.file)
-            return units.factor("time", time.unit) or 1.0
+            source = self.source_of(time.file, "time")
+            columns = _numbered(source, time.column or (1,), "time")
+            self.take("time", columns, time.file)
+            if time.unit is not None:
+                return units.factor("time", time.unit)
+            named = source.names is not None and says_its_unit(source.names[columns[0]])
+            return _scales_by_name(source, columns, "time")[0] if named else None
         if self.mapping.rate_hz is not None:
             return 1.0
         if self.main is None or "time" not in self.found.places:
             raise _missing(self.found, None if self.main is None else self.main.names, "time")
-        self.take("time", self.found.places["time"])
-        return self.found.scales["time"][0]
+        place, scale = self.found.places["time"], self.found.scales["time"][0]
+        self.take("time", place)
+        said = self.main.names is not None and says_its_unit(self.main.names[place[0]])
+        return scale if said or scale != 1.0 or self.main.about else None
 
     def more(self) -> None:
         """Take the further channels: ours by their names, and those of the mapping."""
@@ -286,7 +312,7 @@ def make_plan(main: Source | None, files: dict[str, Source], mapping: Mapping, r
     time_scale = draft.time()
     draft.more()
     joints, named = _joint_names(mapping, main, found, robot, n)
-    order = _order(joints, robot) if named else tuple(range(n))
+    order = _order(joints, robot, joints == found.joints) if named else tuple(range(n))
     gear = gear_of(mapping, robot)
     gear_joints = joints if named or robot is not None or gear is None else gear.joints
     conversions = {
@@ -295,6 +321,10 @@ def make_plan(main: Source | None, files: dict[str, Source], mapping: Mapping, r
     about: dict = {"files": draft.file_names}
     if unused := draft.unused():
         about["unused_columns"] = unused
+    if robot is not None and order == tuple(range(robot.n)) and joints == found.joints and numbered(joints):
+        about["notes"] = [
+            f"columns of {joints[0]} … {joints[-1]} are taken for the joints of {robot.name} in their order"
+        ]
     if left := [joint for k, joint in enumerate(joints) if k not in order]:
         about["joints_left_out"] = left
     if any(c.gear is not None for c in conversions.values()):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from .blocks import Array, Block, Log, one_line
+from .clock import seconds_of
 from .plan import Plan, converted
 from .recording import Recording
 
@@ -49,11 +50,13 @@ class RecordingStream:
             raise DataError(f"{self._where} cannot be read: {one_line(error.strerror or error)}") from None
 
     def _recordings(self) -> Iterator[Recording]:
-        row, kept, last = 0, 0, None
+        row, kept, last, scale = 0, 0, None, self._plan.time_scale
         for block in self._plan.blocks(self._log):
             if not len(block.values):
                 continue
-            t = self._times(block, row)
+            if scale is None:
+                scale = self._seconds(block)
+            t = self._times(block, row, scale)
             row += len(t)
             keep = self._good(block)
             keep &= self._advancing(block, t, keep, last)
@@ -72,12 +75,21 @@ class RecordingStream:
             what = "; ".join(self._log.repairs)
             raise DataError(f"most of its rows would have to go ({what}); give a mapping, or mend the file")
 
-    def _times(self, block: Block, row: int) -> Array:
+    def _seconds(self, block: Block) -> float:
+        """What turns the column of times into seconds, by its numbers."""
+        t = block.values[:, self._plan.slots["time"].start]
+        t = t[np.isfinite(t)]
+        scale, said = seconds_of(t) if len(t) else (1.0, None)
+        if said is not None:
+            self._log.note(said)
+        return scale
+
+    def _times(self, block: Block, row: int, scale: float) -> Array:
         plan = self._plan
         if plan.rate_hz is not None:
             return (row + np.arange(len(block.values))) / plan.rate_hz
         with np.errstate(over="ignore"):
-            return block.values[:, plan.slots["time"].start] * plan.time_scale
+            return block.values[:, plan.slots["time"].start] * scale
 
     def _good(self, block: Block) -> NDArray:
         """Rows without faults; a fault is an error unless rows may be repaired."""

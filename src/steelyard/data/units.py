@@ -17,12 +17,20 @@ OF = {
     "qdd": ACCELERATION,
     "tau": TORQUE | CURRENT,
 }
+# A rate as a name ends in it, where no brackets say that it is a unit: deg/s, rad_s, rad_per_s2
+_RATE = re.compile(r"(?<=[^\W_])[\s_.-]+(mrad|rad|deg|turn|mm|cm|m)(?:/|_per_|_)s(?:ec)?(?:\^?([2²]))?\s*$", re.I)
 _WORDS = {
     "degree": "deg", "degrees": "deg", "°": "deg", "radian": "rad", "radians": "rad", "rads": "rad", "turns": "turn",
     "rev": "turn", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "millis": "ms",
     "milliseconds": "ms", "usec": "us", "µs": "us", "μs": "us", "nsec": "ns", "nanoseconds": "ns", "amp": "a",
     "amps": "a", "rev/min": "rpm", "newtonmeter": "nm",
 }  # fmt: skip
+
+
+def rate_at_end(name: str) -> tuple[str, str | None]:
+    """A name without the rate that it ends in, and that rate."""
+    found = _RATE.search(name)
+    return (name, None) if found is None else (name[: found.start()], f"{found[1]}/s" + ("2" if found[2] else ""))
 
 
 def spelled(unit: str) -> str:
@@ -37,6 +45,11 @@ def spelled(unit: str) -> str:
 def factor(quantity: str, unit: str) -> float | None:
     """What a number in this unit is multiplied with; None where the quantity has no such unit."""
     return OF.get(quantity, {}).get(spelled(unit))
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word is a unit of anything that is read here."""
+    return any(spelled(word) in known for known in OF.values())
 
 
 def is_current(unit: str) -> bool:
