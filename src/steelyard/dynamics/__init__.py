@@ -2,6 +2,7 @@
 
 from .base_parameters import BaseParameters, BlindDirection, base_parameters, blind_directions
 from .frames import jacobian, jacobian_rate, pose, velocity
+from .gradients import torque_gradients
 from .rigid_body import (
     coriolis_matrix,
     energy,
@@ -31,5 +32,6 @@ __all__ = [
     "pose",
     "regressor",
     "regressor_gradient",
+    "torque_gradients",
     "velocity",
 ]

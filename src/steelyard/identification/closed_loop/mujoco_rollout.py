@@ -96,6 +96,10 @@ class MuJoCoPiece:
     def gains(self) -> Array:
         return self.control
 
+    def tangent(self, *_: object) -> None:
+        """MuJoCo has no variational equations of its own."""
+        return
+
     def delayed(self, ticks: int) -> "MuJoCoPiece":
         raise OptionError("MuJoCo's actuators have no delay of the sensors; leave the delay out, or MuJoCo")
 

@@ -8,6 +8,7 @@ stretch before that and goes on from there.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from ..fit import Progress
 from ..model import LinearModel
 from .parametrisation import Parametrisation, base_sizes
 from .pieces import Piece, Trace
-from .runs import Runs
+from .runs import Runs, side_by_side
 from .sensitivities import STEP, Point, Projected, Slope, factor_of, project, signals_of, slope_of
 from .steps import TRUSTED_SHARE
 from .trust_region import box_step
@@ -133,12 +134,13 @@ class Search:
         return State(x, point, traces, residuals)
 
     def slopes(self, state: State, rows: list[int]) -> list[Slope]:
-        found = []
-        for piece, trace, start, k in zip(self.pieces, state.traces, state.point.starts, rows, strict=True):
-            step = np.full((3, self.model.robot.n), 1e-6)
-            found.append(slope_of(piece, trace, k, state.point, start, self.names, self.moves, self.gain_moves, step))
-        first = state.point.starts[0]
-        self.runs.count += len(self.moves) + len(self.gain_moves) + (0 if first is None else first.size)
+        step = np.full((3, self.model.robot.n), 1e-6)
+        tasks = [
+            partial(slope_of, piece, trace, k, state.point, start, self.names, self.moves, self.gain_moves, step)
+            for piece, trace, start, k in zip(self.pieces, state.traces, state.point.starts, rows, strict=True)
+        ]
+        found = side_by_side(tasks)
+        self.runs.count += max(slope.simulations for slope in found)
         return found
 
     def _to_x(self, state: State, R: Array) -> Array:

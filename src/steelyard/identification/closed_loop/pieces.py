@@ -17,6 +17,7 @@ from ...errors import DataError, OptionError
 from ...simulation.controllers import Controller
 from ...simulation.kernels.loop import KEPT
 from ...simulation.loop import ClosedLoop, SimulationError
+from ...simulation.tangent import tangents
 from ..model import Experiment, LinearModel, Load
 from .loops import Loop, loop_of, on_ticks, start_of, starts_at_rest
 
@@ -65,6 +66,20 @@ class Piece(Protocol):
 
     def run(self, theta: Array, start: Array | None = None, gains: Array | None = None) -> Trace: ...
 
+    def tangent(
+        self,
+        trace: Trace,
+        rows: int,
+        theta: Array,
+        start: Array | None,
+        gains: Array | None,
+        directions: Sequence[Array],
+        names: Sequence[str],
+        gain_moves: Sequence[tuple[int, int]],
+    ) -> Array | None:
+        """∂signals (rows, m, …) by directions of theta, moves of gains and the start, at a trace; None where unknown."""
+        ...
+
     def delayed(self, ticks: int) -> "Piece":
         """The same with another delay of the sensors."""
         ...
@@ -83,6 +98,23 @@ def acting(model: LinearModel, theta: Array, load: Load | None) -> Array:
         carried = theta[k : k + 10]
     own[model.robot.layout.body(load.body)] += carried
     return own
+
+
+def _acting_along(model: LinearModel, directions: Sequence[Array], load: Load | None) -> Array:
+    """The same of directions, (own parameters, directions)."""
+    still = acting(model, np.zeros(len(model.names)), load)
+    return np.stack([acting(model, direction, load) - still for direction in directions], axis=1)
+
+
+def _every_tick(loop: ClosedLoop, parameters: Array, start: Array | None, ticks: int) -> Array:
+    """What a loop keeps at its first ticks, all of `KEPT` that sensors and drives know."""
+    full = replace(loop, sample_hz=None)
+    out = np.full((len(KEPT), full.samples, loop.robot.n), np.nan)
+    try:
+        full.execute(out, parameters, start=start)
+    except SimulationError as error:
+        ticks = min(ticks, int(np.searchsorted(full.t, error.time)))
+    return np.ascontiguousarray(out[:_CHANNELS, :ticks])
 
 
 def recording_of(experiment: Experiment) -> Recording:
@@ -121,6 +153,14 @@ def _at(times: Array, t: Array, out: Array, reached: int) -> Array:
                 result[k, inside, j] = np.interp(x, t[:reached], out[k, :reached, j])
         result[4, inside] = CubicSpline(t[:reached], out[4, :reached])(x)
     return result
+
+
+def _between_ticks(x: Array, ticks: Array) -> Array:
+    """Rows at times in ticks, by lines."""
+    before = np.clip(ticks.astype(int), 0, max(len(x) - 2, 0))
+    after = np.minimum(before + 1, len(x) - 1)
+    share = np.clip(ticks - before, 0.0, 1.0)[:, None, None]
+    return np.asarray((1.0 - share) * x[before] + share * x[after])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +215,32 @@ class ClosedPiece:
         out[:, reached:] = np.nan
         return Trace.of(out, reached)
 
+    def tangent(
+        self,
+        trace: Trace,
+        rows: int,
+        theta: Array,
+        start: Array | None,
+        gains: Array | None,
+        directions: Sequence[Array],
+        names: Sequence[str],
+        gain_moves: Sequence[tuple[int, int]],
+    ) -> Array:
+        loop = self.loop if gains is None else self._with_gains(gains)
+        own = acting(self.model, theta, self.load)
+        direct = self._direct and loop.ticks_a_sample == 1
+        if direct:
+            motion = np.ascontiguousarray(np.stack(trace[:_CHANNELS])[:, :rows])
+        else:
+            last = int(np.ceil(self.times[rows - 1] * loop.control_hz - 1e-6))
+            motion = _every_tick(loop, own, start, min(last + 1, loop.ticks))
+        stride = loop.ticks_a_sample if self._direct else 1
+        found = tangents(
+            loop, loop.robot.with_parameters(own), motion, _acting_along(self.model, directions, self.load), names,
+            gain_moves, 0 if start is None else len(start), stride,
+        )  # fmt: skip
+        return found[:rows] if self._direct else _between_ticks(found, self.times[:rows] * loop.control_hz)
+
     def delayed(self, ticks: int) -> "ClosedPiece":
         return replace(self, loop=replace(self.loop, delay_ticks=ticks), _variants={})
 
@@ -212,6 +278,25 @@ class OpenPiece:
             reached = int(np.searchsorted(self.loop.t, error.time))
             out[:, reached:] = np.nan
         return Trace.of(out, reached)
+
+    def tangent(
+        self,
+        trace: Trace,
+        rows: int,
+        theta: Array,
+        start: Array | None,
+        gains: Array | None,
+        directions: Sequence[Array],
+        names: Sequence[str],
+        gain_moves: Sequence[tuple[int, int]],
+    ) -> Array:
+        loop, own = self.loop, acting(self.model, theta, self.load)
+        begin = self.start if start is None else start
+        motion = _every_tick(loop, own, begin, (rows - 1) * loop.ticks_a_sample + 1)
+        return tangents(
+            loop, loop.robot.with_parameters(own), motion, _acting_along(self.model, directions, self.load), names,
+            (), 0 if start is None else len(start), loop.ticks_a_sample,
+        )  # fmt: skip
 
     def delayed(self, ticks: int) -> "OpenPiece":
         raise OptionError("there is no controller whose delay could be sought; give the loop, or leave the delay out")

@@ -1,4 +1,6 @@
-"""How simulated signals change with parameters, controller gains and starts: forward differences, runs side by side.
+"""How simulated signals change with parameters, controller gains and starts.
+
+By the variational equations of our own loops; by forward differences, runs side by side, where MuJoCo simulates.
 
 Each start is felt by its own piece only; it is projected out of that piece's rows (Golub, Pereyra, "The differentiation
 of pseudo-inverses and nonlinear least squares problems whose variables separate", SIAM J. Numer. Anal. 1973).
@@ -36,6 +38,7 @@ class Slope:
 
     shared: Array
     own: Array
+    simulations: int  # that it took
 
 
 def signals_of(trace: Trace, names: Sequence[str]) -> Array:
@@ -64,6 +67,10 @@ def slope_of(
     start_step: Array,
 ) -> Slope:
     """Sensitivities of one piece: along `moves` of theta, relative ones of gains, and of its start."""
+    count = len(moves) + len(gain_moves)
+    exact = piece.tangent(trace, rows, point.theta, start, point.gains, [d for d, _ in moves], names, gain_moves)
+    if exact is not None:
+        return Slope(exact[:, :, :count], exact[:, :, count:], 1)
     still = signals_of(trace, names)
     theta, gains = point.theta, point.gains
     tasks: list[Callable[[], Array]] = []
@@ -101,6 +108,7 @@ def slope_of(
     return Slope(
         np.stack(columns[:shared], axis=2) if shared else empty,
         np.stack(columns[shared:], axis=2) if len(columns) > shared else empty,
+        len(columns),
     )
 
 
