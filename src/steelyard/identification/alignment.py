@@ -18,6 +18,7 @@ from .conclude import estimate
 from .estimators.least_squares import WLS
 from .model import Experiment, sliced_torque
 from .problem import Problem, build_problem
+from .readings import torque_rate
 
 Array = NDArray[np.float64]
 _TURNS = 6
@@ -68,16 +69,6 @@ def shifted(recording: Recording, delay: float) -> Recording:
     return AlignMotion(-delay).apply(recording)
 
 
-def _rate(recording: Recording, tau: Array) -> Array:
-    """dtau/dt of a predicted torque; 0 beside flips of dry friction, for no delay can be read from a jump."""
-    slope = np.gradient(tau, recording.t, axis=0)
-    assert recording.qd is not None
-    flips = np.zeros(slope.shape, dtype=bool)
-    flips[1:] = recording.qd[1:] * recording.qd[:-1] <= 0
-    near = flips | np.roll(flips, 1, axis=0) | np.roll(flips, -1, axis=0)
-    return np.where(near, 0.0, slope)
-
-
 def _moved(experiments: Sequence[Experiment], delay: float) -> list[Experiment]:
     moved = []
     for one in experiments:
@@ -110,7 +101,7 @@ def _step(problem: Problem) -> Delay:
     for one in problem.experiments:
         recording = one.recording
         assert isinstance(recording, Recording)
-        rate = _rate(recording, sliced_torque(problem.model, theta, recording, one.load))
+        rate = torque_rate(recording, sliced_torque(problem.model, theta, recording, one.load))
         experiments.append(replace(one, recording=replace(recording, more={**recording.more, _CHANNEL: rate})))
     both = estimate(_again(problem, experiments, _DelayTerm()), WLS())
     k = both.names.index("delay")

@@ -134,6 +134,7 @@ def conclude(
         residuals=tuple(found),
         data_set=problem.data_set,
         about={**about, **({"fit": fit.about} if fit.about else {})},
+        shapes=fit.shapes,
     )
 
 

@@ -33,6 +33,17 @@ class JointResidual:
     memory: float  # how many rows count as one
 
 
+@dataclass(frozen=True)
+class ShapeValue:
+    """A value in which torque is not linear, as it was found; the terms of the model are made of these."""
+
+    name: str
+    value: float
+    deviation: float
+    unit: str
+    at_limit: bool = False  # of the range that it was sought in: then its deviation says little
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """Parameters with their uncertainty.
@@ -56,6 +67,7 @@ class Estimate:
     residuals: tuple[JointResidual, ...]
     data_set: DataSet = field(repr=False)
     about: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    shapes: tuple[ShapeValue, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

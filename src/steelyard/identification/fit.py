@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .estimate import ShapeValue
 from .problem import Problem
 from .solving import Solution
 
@@ -38,6 +39,7 @@ class Fit:
     deviation: Array | None = None  # of all parameters
     problem: Problem | None = None  # the regression that it solves, where that is not the one that was given
     about: dict[str, Any] = field(default_factory=dict)
+    shapes: tuple[ShapeValue, ...] = ()  # what was found in which torque is not linear
 
     @property
     def beta(self) -> Array:

@@ -17,6 +17,7 @@ from ..errors import DataError, OptionError
 from ..robot.parameters import INERTIAL, INERTIAL_UNITS
 from ..robot.robot import Robot, frozen
 from ..robot.states import random_states
+from .readings import FRICTION_SCALE
 from .terms import Term
 
 Array = NDArray[np.float64]
@@ -135,6 +136,34 @@ class LinearModel:
         made.__dict__.update({name: getattr(self, name) for name in ("names", "units", "base", "active")})
         return made
 
+    def with_terms(self, terms: tuple[Term, ...]) -> "LinearModel":
+        """The same regression with other settings of its terms, as long as they have the same parameters."""
+        made = replace(self, terms=terms)
+        if made.names == self.names:
+            made.__dict__.update({name: getattr(self, name) for name in ("base", "active")})
+        return made
+
+    def prepared(self, recording: Recording) -> Recording:
+        """The recording as the terms read it."""
+        for term in self.terms:
+            read = getattr(term, "prepared", None)
+            recording = recording if read is None else read(self.robot, recording)
+        return recording
+
+    @cached_property
+    def reads_whole(self) -> bool:
+        """Whether a term needs a recording in one piece."""
+        return any(getattr(term, "whole", False) for term in self.terms)
+
+    @cached_property
+    def gains(self) -> Array:
+        """By what recorded torque is multiplied, a joint."""
+        gains = np.ones(self.robot.n)
+        for term in self.terms:
+            read = getattr(term, "gains", None)
+            gains = gains if read is None else gains * read(self.robot)
+        return gains
+
     @cached_property
     def base(self) -> BaseParameters:
         """Independent columns of all that is sought, terms and loads included."""
@@ -210,6 +239,9 @@ class LinearModel:
         assert qd is not None
         assert qdd is not None
         Y = regressor(self.robot, q, qd, qdd, out=_scratch("regressor", (len(q), self.robot.n, self.robot.layout.size)))
+        warmth = block.more.get(FRICTION_SCALE)
+        if warmth is not None:
+            self._scale_friction(Y, warmth)
         known = known_torque(self.robot, q, qd, qdd) if self._has_known else np.zeros_like(qd)
         theta = self._fixed_values.copy()
         if load is not None and load.parameters is not None:
@@ -220,7 +252,11 @@ class LinearModel:
         own = self.base.kept[self.base.kept < self.robot.layout.size]
         if not self.terms and not self.loads:
             return Y, own, known
-        parts = [np.take(Y, own, axis=2, mode="clip"), *(term.columns(self.robot, block) for term in self.terms)]
+        parts = [np.take(Y, own, axis=2, mode="clip")]
+        for term in self.terms:
+            columns = term.columns(self.robot, block)
+            warm = warmth is not None and getattr(term, "friction", False)
+            parts.append(columns * warmth[:, :, None] if warm else columns)
         first = len(self.names) - 10 * len(self.loads)
         for k, (name, body) in enumerate(self.loads):
             start = first + 10 * k
@@ -228,6 +264,12 @@ class LinearModel:
             columns = Y[:, :, self.robot.layout.body(body)][:, :, mine]
             parts.append(columns if name in carried else np.zeros_like(columns))
         return np.concatenate(parts, axis=2), None, known
+
+    def _scale_friction(self, Y: Array, scale: Array) -> None:
+        """Multiply the robot's own friction columns, a row and joint."""
+        k = np.arange(self.robot.n)
+        for prop in (prop for prop in self.robot.layout.properties if prop != "armature"):
+            Y[:, k, self.robot.layout.block(prop).start + k] *= scale
 
     @cached_property
     def _has_known(self) -> bool:
@@ -250,22 +292,22 @@ class LinearModel:
         if "use" in block.more:
             use = np.asarray(block.more["use"]) > 0.5
             mask &= use[:, None] if use.ndim == 1 else use
-        rows = Rows(source, block.tau - known, mask, pick)
+        rows = Rows(source, block.tau * self.gains - known, mask, pick)
         return rows if passing else Rows(rows.W, rows.tau, mask)
 
     def torque(self, theta: Array, block: Recording, load: Load | None = None) -> Array:
-        """The torque that parameters (in the order of `names`) predict for the states of a block."""
+        """What is recorded, by parameters in the order of `names`, for the states of a prepared block."""
         source, pick, known = self._columns(self._standing(block), _carried(load), load)
         beta = self.base.reduce(theta)
-        if pick is None:
-            return np.asarray(source @ beta + known)
-        spread = np.zeros(source.shape[2])
-        spread[pick] = beta
-        return np.asarray(source @ spread + known)
+        if pick is not None:
+            beta, few = np.zeros(source.shape[2]), beta
+            beta[pick] = few
+        return np.asarray((source @ beta + known) / self.gains)
 
 
 def sliced_torque(model: LinearModel, theta: Array, recording: Recording, load: Load | None = None) -> Array:
     """`model.torque` of a recording of any length, in slices, so that no large regressor is made."""
+    recording = model.prepared(recording)
     size = max(128, (16 << 20) // (8 * model.robot.n * max(1, len(model.names))))
     parts = [model.torque(theta, recording.between(k, k + size), load) for k in range(0, len(recording), size)]
     return np.concatenate(parts) if parts else np.zeros((0, model.robot.n))

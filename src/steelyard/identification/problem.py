@@ -1,7 +1,7 @@
 """`Problem`: a robot and its recordings as a regression, streamed in blocks and kept as small triangular factors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -106,6 +106,14 @@ class Problem:
     given: Factors | None = field(default=None, repr=False)  # where another problem has factorised the same rows
     _kept: dict[str, list[Rows]] = field(default_factory=dict, repr=False)
 
+    def with_terms(self, terms: tuple[Term, ...]) -> "Problem":
+        """The same recordings through other terms."""
+        return replace(self, model=self.model.with_terms(terms), given=None, _kept={})
+
+    def solved_by(self, model: LinearModel) -> "Problem":
+        """The problem of an answer: this one, or the same recordings through the answer's own model."""
+        return self if model is self.model else replace(self, model=model, given=None, _kept={})
+
     @property
     def robot(self) -> Robot:
         return self.model.robot
@@ -130,13 +138,20 @@ class Problem:
         A `passing` block is good until the next one is asked for.
         """
         for experiment in self.experiments:
-            source, load = experiment.recording, experiment.load
-            pieces: Iterable[Recording] = _pieces(source, self._block)
+            load = experiment.load
+            pieces = self._prepared_pieces(experiment)
             if self.decimation is None:
                 yield from (self.model.rows(piece, load, passing) for piece in _spread(pieces, every))
                 continue
             rows = (self.model.rows(piece, load, passing=True) for piece in pieces)
             yield from _spread(_decimated(self.model, rows, self.decimation, experiment.rate_hz), every)
+
+    def _prepared_pieces(self, experiment: Experiment) -> Iterator[Recording]:
+        if isinstance(experiment.recording, Recording):
+            return _pieces(self.model.prepared(experiment.recording), self._block)
+        if self.model.reads_whole:
+            raise DataError("a delay or bristles of LuGre need a recording in memory; this one is a stream of blocks")
+        return (self.model.prepared(piece) for piece in _pieces(experiment.recording, self._block))
 
     def blocks(self) -> Iterable[Rows]:
         """All rows of the regression, block by block, each good until the next; kept in memory where they are few."""

@@ -13,15 +13,21 @@ from ..errors import DataError
 from ..files import whole_or_not
 from ..robot.identity import describe_robot, robot_described
 from ..robot.robot import frozen
+from . import readings as _readings
 from . import terms as _terms
-from .estimate import Estimate, JointResidual
+from .estimate import Estimate, JointResidual, ShapeValue
 from .model import LinearModel
 from .problem import DataSet
 
 FORMAT = "steelyard result 1"
 _MOST_BYTES = 64 << 20
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TERMS = {name: getattr(_terms, name) for name in dir(_terms) if name.endswith("Term") and not name.startswith("_")}
+_TERMS = {
+    name: found
+    for module, ending in ((_terms, "Term"), (_readings, "Reading"))
+    for name, found in vars(module).items()
+    if name.endswith(ending) and not name.startswith("_")
+}
 
 
 class _Dumper(yaml.SafeDumper):
@@ -105,6 +111,7 @@ def result_content(estimate: Estimate, folder: Path | None = None, more: Mapping
                 strict=True,
             )
         ],
+        "nonlinear_parameters": [_Inline(asdict(shape)) for shape in estimate.shapes],
         "not_told_apart": {
             "without_effect": [estimate.names[k] for k in base.without_effect],
             "only_in_combinations": [estimate.names[k] for k in base.regrouped],
@@ -221,6 +228,7 @@ def read_result(path: str | Path) -> SavedResult:
             JointResidual(**{key: value for key, value in joint.items() if key in known})
             for joint in content.get("residuals", ())
         )
+        shapes = tuple(ShapeValue(**shape) for shape in content.get("nonlinear_parameters") or ())
         data_set = DataSet(
             rows=int(data.get("rows", 0)),
             rank=int(data.get("rank", 0)),
@@ -248,5 +256,6 @@ def read_result(path: str | Path) -> SavedResult:
         residuals=residuals,
         data_set=data_set,
         about=content.get("about") or {},
+        shapes=shapes,
     )
     return SavedResult(estimate, content, notes, path)

@@ -4,8 +4,8 @@ Each term is linear in its parameters once its settings are given, and independe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from ..errors import OptionError
 from ..robot.robot import Robot
 
 Array = NDArray[np.float64]
+_BRISTLES = "bristles"  # a channel: x and ż of LuGre's bristles
 
 
 class Term(Protocol):
@@ -48,6 +49,8 @@ def _torque_units(robot: Robot, suffix: tuple[str, str] = ("", "")) -> tuple[str
 class _JointTerm:
     """One parameter a degree of freedom, zero in the nominal model."""
 
+    friction: ClassVar[bool] = False  # whether temperature acts on it
+
     def names(self, robot: Robot) -> tuple[str, ...]:
         return tuple(f"{dof}.{self._word}" for dof in robot.dof_names)
 
@@ -63,13 +66,14 @@ class _JointTerm:
 class StribeckTerm(_JointTerm):
     """What static friction has over Coulomb's: (Fs − Fc) exp(−|q̇/q̇s|^δ) sgn(q̇), q̇s and δ given."""
 
+    friction: ClassVar[bool] = True
     velocity: tuple[float, ...] | float  # rad/s or m/s
-    shape: float = 2.0
+    shape: tuple[float, ...] | float = 2.0
 
     def __post_init__(self) -> None:
         if not (np.all(np.isfinite(self.velocity)) and np.all(np.asarray(self.velocity) > 0)):
             raise OptionError(f"the Stribeck velocity is {self.velocity}; it must be above zero")
-        if not 0 < self.shape < 20:
+        if not (np.all(np.asarray(self.shape) > 0) and np.all(np.asarray(self.shape) < 20)):
             raise OptionError(f"the Stribeck shape is {self.shape}; it must be above zero (2 is usual)")
 
     @property
@@ -81,12 +85,72 @@ class StribeckTerm(_JointTerm):
 
     def columns(self, robot: Robot, block: Recording) -> Array:
         assert block.qd is not None
-        return _diagonal(np.sign(block.qd) * np.exp(-(np.abs(block.qd / np.asarray(self.velocity)) ** self.shape)))
+        fall = np.abs(block.qd / np.asarray(self.velocity)) ** np.asarray(self.shape)
+        return _diagonal(np.sign(block.qd) * np.exp(-fall))
+
+
+def _bristles(qd: Array, dt: Array, displacement: Array, rise: Array, velocity: Array) -> Array:
+    """x of ẋ = (q̇ − |q̇| x/γ)/d from rest, γ = 1 + rise·exp(−(q̇/velocity)²); exact where q̇ is held between rows.
+
+    x_k+1 = a_k x_k + b_k is summed by doubling: 1, 2, 4, … rows at once.
+    """
+    level = 1.0 + rise * np.exp(-((qd / velocity) ** 2))
+    a = np.exp(-np.abs(qd) * dt[:, None] / (level * displacement))
+    b = level * np.sign(qd) * (1.0 - a)
+    reach = 1
+    while reach < len(qd):
+        b[reach:] += a[reach:] * b[:-reach]
+        a[reach:] *= a[:-reach].copy()
+        reach *= 2
+    return b
+
+
+@dataclass(frozen=True)
+class LuGreTerm:
+    """Bristles that bend before they slip: Fc x + σ1 ż + σ2 q̇ (σ2 is the damping), with z = d x and x as above.
+
+    d = Fc/σ0 is how far bristles bend before they slip, `rise` is Fs/Fc − 1. Linear in Fc and σ1 where these are given.
+    """
+
+    friction: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    displacement: tuple[float, ...]  # rad or m
+    rise: tuple[float, ...]
+    velocity: tuple[float, ...]  # rad/s or m/s
+
+    def __post_init__(self) -> None:
+        if min(*self.displacement, *self.velocity) <= 0 or min(self.rise) < 0:
+            raise OptionError("LuGre's displacement and velocity must be above zero, its rise not below")
+
+    def names(self, robot: Robot) -> tuple[str, ...]:
+        return tuple(f"{dof}.{part}" for part in ("bristle_coulomb", "bristle_damping") for dof in robot.dof_names)
+
+    def units(self, robot: Robot) -> tuple[str, ...]:
+        return (*_torque_units(robot), *_torque_units(robot, ("·s/rad", "·s/m")))
+
+    def nominal(self, robot: Robot) -> Array:
+        return np.zeros(2 * robot.n)
+
+    def prepared(self, robot: Robot, recording: Recording) -> Recording:
+        qd = recording.qd
+        assert qd is not None
+        d, rise, velocity = (np.asarray(x) for x in (self.displacement, self.rise, self.velocity))
+        x = _bristles(qd, np.gradient(recording.t), d, rise, velocity)
+        rate = qd - np.abs(qd) * x / (1.0 + rise * np.exp(-((qd / velocity) ** 2)))
+        return replace(recording, more={**recording.more, _BRISTLES: np.stack([x, rate], axis=2)})
+
+    def columns(self, robot: Robot, block: Recording) -> Array:
+        assert block.qd is not None
+        # Where only the structure is asked for, no recording has been prepared.
+        state = block.more.get(_BRISTLES, np.stack([np.sign(block.qd), block.qd], axis=2))
+        return np.concatenate([_diagonal(state[:, :, k]) for k in (0, 1)], axis=2)
 
 
 @dataclass(frozen=True)
 class AsymmetricTerm(_JointTerm):
     """What damping has more in one direction than in the other: b |q̇|; Coulomb's asymmetry is the offset."""
+
+    friction: ClassVar[bool] = True
 
     @property
     def _word(self) -> str:
@@ -103,6 +167,8 @@ class AsymmetricTerm(_JointTerm):
 @dataclass(frozen=True)
 class ViscousPowerTerm(_JointTerm):
     """Damping that grows with speed slower or faster than linearly: b |q̇|^p sgn(q̇)."""
+
+    friction: ClassVar[bool] = True
 
     power: float = 3.0
 

@@ -14,6 +14,7 @@ from .neural import Adaline, HopfieldTank
 from .output_error import CLIE, CLOE
 from .physical import Physical
 from .robust import IRLS
+from .rounds import Rounds
 from .total_least_squares import TLS
 
 ESTIMATORS: Mapping[str, type] = {
@@ -30,10 +31,12 @@ ESTIMATORS: Mapping[str, type] = {
     "CLIE": CLIE,
     "Adaline": Adaline,
     "HopfieldTank": HopfieldTank,
+    "Rounds": Rounds,
     **RECURSIVE,
 }
-# Left out of "all": a square-root form answers like its plain one, and the particles take minutes.
-ON_REQUEST = ("SREKF", "SRUKF", "SRCDKF", "PF")
+# Left out of "all": a square-root form answers like its plain one, three rounds come to WLS, and the particles take
+# minutes.
+ON_REQUEST = ("Rounds", "SREKF", "SRUKF", "SRCDKF", "PF")
 
 
 def estimator_named(name: str) -> Estimator:
@@ -62,5 +65,6 @@ __all__ = [
     "HopfieldTank",
     "Physical",
     "Ridge",
+    "Rounds",
     "estimator_named",
 ]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ...errors import OptionError
 from ..fit import Fit, Progress, joint_variances, rank_message, silent
 from ..problem import Problem
+from ..shapes import Shape
 from ..solving import Solution, solve
 
 Array = NDArray[np.float64]
@@ -42,11 +43,13 @@ class ML:
     """max likelihood under Gaussian noise whose variances, one a joint, are estimated too.
 
     −2 log L = Σ_j T_j log σ_j² + ‖W_j beta − tau_j‖²/σ_j², in turns: beta by Levenberg–Marquardt, σ_j² in closed form.
-    On a linear model it comes to the weighted least squares of its own variances.
+    On a linear model it comes to the weighted least squares of its own variances. With `shapes` it seeks what torque
+    is not linear in as well: velocities and exponents of Stribeck's, bristles, delays, temperature, drive gains.
     """
 
     tolerance: float = 1e-12
     repeats: int = 100
+    shapes: tuple[Shape, ...] = ()
     name = "ML"
 
     def __post_init__(self) -> None:
@@ -54,6 +57,10 @@ class ML:
             raise OptionError("ML needs at least one repeat and a tolerance above zero")
 
     def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
+        if self.shapes:
+            from ..nonlinear import fit_shapes  # which itself solves by estimators
+
+            return fit_shapes(problem, self.shapes, self.repeats, progress)
         beta = problem.nominal.copy()
         n = problem.robot.n
         weights = 1.0 / joint_variances(problem, beta, np.zeros((problem.rank, problem.rank)), np.ones(n))

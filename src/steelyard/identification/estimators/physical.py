@@ -63,6 +63,8 @@ class Physical(PhysicalSettings):
     def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
         inner = self.inner.fit(problem, progress)
         progress("making the bodies possible", 0.9)
+        if inner.shapes:
+            problem = problem if inner.problem is None else inner.problem  # whose terms have the shapes that were found
         model, squares = problem.model, residual_squares(problem, inner)
         # One where the estimator knows the noise and weights by it, or has rows of its own, which are of unit variance.
         rows = max(1, int(problem.factors.rows.sum()) - problem.rank)
