@@ -1,5 +1,6 @@
 """From recordings to results: identify, validate, save, read back, predict."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -291,3 +292,28 @@ def test_cross_validation_predicts_each_piece_from_the_others(robot, true, rng):
     assert len(folds) == 4
     assert all(fold.relative < 0.05 < fold.nominal_relative for fold in folds)
     assert [fold.seconds[0] for fold in folds] == sorted(fold.seconds[0] for fold in folds)
+
+
+def test_spans_say_what_to_learn_from_and_what_to_judge_on(robot, true, rng):
+    recording = moved(true, rng)
+    plan = Plan(methods=(sy.WLS(),), train_span=(1.0, 4.0), test_span=(5.0, 7.0))
+    outcome = run_study(robot, [recording], plan)
+    spans = [(e.recording.t[0], e.recording.t[-1]) for e in (outcome.training[0], outcome.testing[0])]
+    assert np.allclose(spans, [(1.0, 4.0), (5.0, 7.0)], atol=0.01)
+    assert outcome.held_out == "5 to 7 s"
+    every = run_study(robot, [recording], dataclasses.replace(plan, every_row=True))
+    assert "use" in outcome.testing[0].recording.more
+    assert "use" not in every.testing[0].recording.more
+    assert every.validation.relative != outcome.validation.relative
+    with pytest.raises(SteelyardError, match="it lasts"):
+        run_study(robot, [recording], Plan(methods=(sy.WLS(),), train_span=(0.0, 4.0), test_span=(50.0, 70.0)))
+    with pytest.raises(SteelyardError, match="give both"):
+        run_study(robot, [recording], Plan(methods=(sy.WLS(),), test_span=(5.0, 7.0)))
+
+
+def test_a_torque_of_the_wrong_sign_is_said_before_anything_is_estimated(robot, true, rng):
+    recording = moved(true, rng)
+    turned = Recording(recording.t, recording.q, recording.tau * [1.0, -1.0])
+    notes = run_study(robot, [turned], Plan(methods=(sy.WLS(),))).notes
+    assert any("joint2 (-" in note and "sign" in note for note in notes)
+    assert not any("sign of torque" in note for note in run_study(robot, [recording], Plan(methods=(sy.WLS(),))).notes)

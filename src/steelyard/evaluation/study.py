@@ -19,17 +19,19 @@ from ..identification.estimate import Estimate
 from ..identification.estimators import WLS
 from ..identification.fit import Estimator, Progress, silent
 from ..identification.identify import identify_problem, prepare
-from ..identification.model import Experiment
+from ..identification.model import Experiment, LinearModel
 from ..identification.problem import Problem, build_problem
 from ..identification.selection import friction_worth_having
 from ..identification.terms import Term
 from ..robot.robot import Robot
-from .validation import Validation, score
+from .validation import Validation, contradictions, counted, every_row, score
 
 # Friction columns that are tried where the user leaves the choice.
 TRIED = ("coulomb", "offset")
 # Decimation leaves at least so many torques a base parameter.
 _ROWS_A_PARAMETER = 100
+# Fewer rows than these judge nothing.
+_LEAST_HELD_OUT = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,9 @@ class Plan:
     preprocessing: Any = "auto"
     decimation: Decimation | str | None = "auto"
     train_share: float = 0.8  # of each recording's motion, in time, where no recording for validation is given
+    train_span: tuple[float, float] | None = None  # s from the start of each recording; learn from this alone
+    test_span: tuple[float, float] | None = None  # and judge on this
+    every_row: bool = False  # judge on every row, standstill included
     choose_friction: bool = False
     delay: float | str = "auto"  # s that the torque is recorded after the motion; found from the data unless given
 
@@ -50,6 +55,9 @@ class Plan:
             raise OptionError("no estimator was asked for")
         if not 0.1 <= self.train_share <= 1.0:
             raise OptionError(f"the training share is {self.train_share}; give 0.1 to 1")
+        for span in (self.train_span, self.test_span):
+            if span is not None and not 0 <= span[0] < span[1]:
+                raise OptionError(f"the span {span[0]:g} to {span[1]:g} s is none; give two times, the later one last")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,11 @@ class Outcome:
     @property
     def estimate(self) -> Estimate:
         return self.estimates[self.best]
+
+    @property
+    def solved(self) -> Problem:
+        """The regression of the best answer, with the terms that it found."""
+        return self.problem.solved_by(self.estimate.model)
 
     @property
     def validation(self) -> Validation | None:
@@ -111,6 +124,24 @@ def split_in_time(recording: Recording, share: float) -> tuple[Recording, Record
     return recording.between(0, cut), recording.between(cut, len(recording))
 
 
+def within(one: Experiment, span: tuple[float, float]) -> Experiment:
+    """The part of an experiment between two times, counted from its start."""
+    recording = one.recording
+    assert isinstance(recording, Recording)
+    start = recording.t[0] if one.measured is None else one.measured.t[0]
+    first, last = np.searchsorted(recording.t, [start + span[0], start + span[1]])
+    if last - first < _LEAST_HELD_OUT:
+        raise OptionError(
+            f"the recording has {last - first} rows between {span[0]:g} and {span[1]:g} s; "
+            f"it lasts {recording.duration:.4g} s"
+        )
+    before = one.measured
+    if before is not None:
+        ends = np.searchsorted(before.t, [start + span[0], start + span[1]])
+        before = before.between(*ends.tolist())
+    return replace(one, recording=recording.between(int(first), int(last)), measured=before)
+
+
 def parts_in_time(one: Experiment, share: float) -> tuple[Experiment, Experiment | None]:
     """An experiment cut in time, what was measured at the same moment as what was made ready of it."""
     assert isinstance(one.recording, Recording)
@@ -122,6 +153,26 @@ def parts_in_time(one: Experiment, share: float) -> tuple[Experiment, Experiment
         cut = int(np.searchsorted(one.measured.t, rest.t[0]))
         before, after = one.measured.between(0, cut), one.measured.between(cut, len(one.measured))
     return replace(one, recording=first, measured=before), replace(one, recording=rest, measured=after)
+
+
+def divided(
+    prepared: Sequence[Experiment], held_out: Sequence[Experiment], plan: Plan
+) -> tuple[list[Experiment], list[Experiment], str]:
+    """What to learn from, what to judge on, and the latter in words."""
+    training, testing, words = list(prepared), list(held_out), "recordings that were not used"
+    if plan.test_span is not None:
+        testing = [within(one, plan.test_span) for one in held_out or prepared]
+        words = f"{plan.test_span[0]:g} to {plan.test_span[1]:g} s"
+    if plan.train_span is not None:
+        training = [within(one, plan.train_span) for one in prepared]
+    elif plan.test_span is not None and not held_out:
+        raise OptionError("a span to judge on needs one to learn from beside it; give both")
+    if testing:
+        return training, testing, words
+    pairs = [parts_in_time(one, plan.train_share) for one in training]
+    testing = [rest for _, rest in pairs if rest is not None]
+    words = f"the last {100 * (1 - plan.train_share):.0f} % of the motion" if testing else "nothing"
+    return [first for first, _ in pairs], testing, words
 
 
 def _check_joints(robot: Robot, recording: Recording) -> None:
@@ -185,17 +236,14 @@ def run_study(
         )
 
     prepared = [ready(one, "preparing the recording") for one in recordings]
-    if held_out:
-        training, testing = prepared, [ready(one, "preparing what is held out") for one in held_out]
-        words = "recordings that were not used"
-    else:
-        training, testing = [], []
-        for one in prepared:
-            first, rest = parts_in_time(one, plan.train_share)
-            training.append(first)
-            if rest is not None:
-                testing.append(rest)
-        words = f"the last {100 * (1 - plan.train_share):.0f} % of the motion" if testing else "nothing"
+    judged = [ready(one, "preparing what is held out") for one in held_out]
+    training, testing, words = divided(prepared, judged, plan)
+    progress("comparing the model as it is with the recorded torque", 0.0)
+    as_it_is = LinearModel(robot)
+    nominal = score(as_it_is, as_it_is.nominal, training)
+    notes += contradictions(nominal)
+    if plan.every_row:
+        testing = [replace(one, recording=every_row(one.recording)) for one in testing]  # type: ignore[arg-type]
     decimation, said = decimation_for(plan.decimation, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
 
@@ -258,7 +306,6 @@ def run_study(
         return not estimates[name].converged, judged.relative if judged is not None else 0.0
 
     best = min(estimates, key=merit)
-    nominal = score(problem.model, problem.model.nominal, training)
     return Outcome(
         robot=robot,
         problem=problem,

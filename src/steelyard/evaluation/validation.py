@@ -1,7 +1,7 @@
 """Validation: what parameters predict on a recording that they have not seen, against the model as it was."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,8 @@ _PIECES = 20
 _SURE = 2.0
 # Errors that differ by less than this share are alike for any use.
 _ALIKE = 0.05
+# A torque whose cosine with the model's is below this has another sign than the model thinks.
+_AGAINST = -0.5
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class JointScore:
     nominal_rmse: float
     nominal_largest: float
     autocorrelation: float
+    nominal_alike: float = 0.0  # cosine between the measured torque and the nominal model's
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ def counted(recording: Recording) -> NDArray[np.bool_]:
     return np.repeat(mask[:, None], recording.n, axis=1) if mask.ndim == 1 else mask
 
 
+def every_row(recording: Recording) -> Recording:
+    """The recording with every row counting, standstill included."""
+    return replace(recording, more={name: value for name, value in recording.more.items() if name != "use"})
+
+
+def _alike(a: Array, b: Array) -> float:
+    """The cosine between two signals."""
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / size if size > 0 else 0.0
+
+
 def _rms(values: Array) -> float:
     return float(np.sqrt(np.mean(values**2))) if len(values) else float("nan")
 
@@ -81,6 +95,7 @@ def _score(joint: str, unit: str, tau: Array, predicted: Array, nominal: Array) 
         nominal_rmse=_rms(before),
         nominal_largest=float(np.abs(before).max(initial=0.0)),
         autocorrelation=float(e[1:] @ e[:-1]) / square if square > 0 else 0.0,
+        nominal_alike=_alike(tau, nominal),
     )
 
 
@@ -92,8 +107,9 @@ def _relative(e: Array, tau: Array, use: NDArray[np.bool_]) -> float:
 
 def _surely_better(e: Array, before: Array, use: NDArray[np.bool_], size: Array) -> float:
     """The mean drop of the squared error over pieces of the recording, in its own standard errors."""
-    drop = np.where(use, before**2 - e**2, 0.0) / size**2
-    edges = np.linspace(0, len(e), min(_PIECES, max(2, len(e) // 5)) + 1).astype(int)
+    some = use.any(axis=1)  # a robot that stands still makes no pieces of its own
+    drop = (np.where(use, before**2 - e**2, 0.0) / size**2)[some]
+    edges = np.linspace(0, len(drop), min(_PIECES, max(2, len(drop) // 5)) + 1).astype(int)
     pieces = np.array([drop[a:b].sum() for a, b in pairwise(edges)])
     spread = pieces.std(ddof=1) / np.sqrt(len(pieces))
     if spread > 0:
@@ -121,6 +137,18 @@ def _verdict(scores: tuple[JointScore, ...], relative: float, nominal: float, su
         f"NOT better than the nominal model on held-out data: {figures}; worst in {listed or 'no joint by much'}; "
         "the model lacks something that the robot has, or the recording excites too little: see residuals and rank"
     )
+
+
+def contradictions(nominal: Validation) -> list[str]:
+    """Joints whose recorded torque runs against the model's: a wrong sign or column, before anything is estimated."""
+    against = [s for s in nominal.joints if s.nominal_alike < _AGAINST]
+    if not against:
+        return []
+    named = ", ".join(f"{s.joint} ({s.nominal_alike:.2f})" for s in against)
+    return [
+        f"the recorded torque runs against the model's (cosine below {_AGAINST:g}) in {named}: look at the sign of "
+        "torque and position there, and at the order of the columns"
+    ]
 
 
 def score(

@@ -29,16 +29,12 @@ def _relative(problem: Problem, beta: Array) -> float:
     return float(np.mean(np.sqrt(problem.factors.squares(beta)) / np.where(sizes > 0, sizes, 1.0)))
 
 
-def _bodies_of(fit: Fit, bodies: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return bodies if fit.problem is None else has_inertia(fit.problem)
-
-
 @dataclass(frozen=True)
 class Rounds:
     """The procedure of industrial arms: bodies with friction as the model has it, friction with the bodies held, both.
 
     The third round, by `inner`, is the answer; the first two say how much of the torque each part explains, and by how
-    many of its own deviations the third moved what the first had found: where that is much, friction passed for
+    many deviations the third moved what the first had found: where that is much, friction passed for
     inertia. A linear least squares comes to the same third round without the first two.
     """
 
@@ -72,11 +68,10 @@ class Rounds:
         return replace(third, converged=settled, message=whole, about=about)
 
     def _moved(self, first: Fit, third: Fit, bodies: NDArray[np.bool_]) -> float:
-        """Root mean square of the change of what has inertia, in deviations of the first round."""
-        sure = np.sqrt(np.diag(first.solution.inverse))
-        told = bodies & (sure > BLIND * sure.max(initial=0.0))
-        if not told.any():
-            return 0.0
+        """Root mean square of the change of what has inertia, in deviations of the third round."""
         # Terms of shapes may have come in between, so bodies are told by their place among bodies.
-        change = third.beta[_bodies_of(third, bodies)] - first.beta[bodies]
-        return float(np.sqrt(np.mean((change / sure[bodies])[told[bodies]] ** 2)))
+        mine = bodies if third.problem is None else has_inertia(third.problem)
+        sure = np.sqrt(np.diag(third.solution.inverse))[mine]
+        told = sure > BLIND * sure.max(initial=0.0)
+        change = (third.beta[mine] - first.beta[bodies])[told] / sure[told]
+        return float(np.sqrt(np.mean(change**2))) if told.any() else 0.0

@@ -39,6 +39,25 @@ class Equality:
             )
 
 
+def symmetric_about(body: str, axis: str) -> tuple[Equality, ...]:
+    """A rotor that is balanced about an axis of its frame: centre of mass on it, two moments alike, no products."""
+    if axis not in ("x", "y", "z"):
+        raise OptionError(f"a body is symmetric about x, y or z, not '{axis}'")
+    a, b = (other for other in "xyz" if other != axis)
+    zeros = (f"m{a}", f"m{b}", "Ixy", "Ixz", "Iyz")
+    alike = Equality({f"{body}.I{a}{a}": 1.0, f"{body}.I{b}{b}": -1.0})
+    return (*(Equality({f"{body}.{part}": 1.0}) for part in zeros), alike)
+
+
+def mirrored_in(body: str, plane: str) -> tuple[Equality, ...]:
+    """A link whose halves on both sides of a plane of its frame are alike."""
+    if plane not in ("xy", "xz", "yz"):
+        raise OptionError(f"a body is mirrored in the plane xy, xz or yz, not '{plane}'")
+    (normal,) = set("xyz") - set(plane)
+    products = [name for name in ("xy", "xz", "yz") if normal in name]
+    return tuple(Equality({f"{body}.{part}": 1.0}) for part in (f"m{normal}", *(f"I{pair}" for pair in products)))
+
+
 @dataclass(frozen=True, eq=False)
 class Linear:
     """rows·θ + constant, each with the name under which it is reported."""
