@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import steelyard as sy
-from steelyard.data.gears import gear_of
 from steelyard.data.filters import Butterworth
+from steelyard.data.gears import gear_of
 from steelyard.data.preprocess import default_steps, preprocess
 from steelyard.data.recording import Recording
 from steelyard.data.rows import standstill_speeds

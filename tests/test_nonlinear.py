@@ -53,7 +53,6 @@ def stribeck_recording(robot, rng, noise, shape=2.0):
     return Recording(t, q, tau + noise * rng.normal(size=tau.shape), qd, qdd)
 
 
-
 def test_stribecks_velocity_is_found_with_its_uncertainty(robot):
     names = [f"{dof}.stribeck_velocity" for dof in robot.dof_names]
     scores = []

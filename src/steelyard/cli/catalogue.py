@@ -42,7 +42,7 @@ STAGES: dict[str, tuple[Entry, ...]] = {
     ),
     "Identification": (
         Entry("identify", "identify", "Identify a robot's dynamics, and say whether to trust the result."),
-        Entry("predict", "identify", "Predict the torques of another recording by an identified model."),
+        Entry("predict", "predict", "Predict the torques of another recording by an identified model."),
         Entry("report", "report", "One HTML page of a result: verdict, torques, parameters, residuals, 3-D."),
         Entry("compare-results", "report", "Two results: which parameters agree, and which predicts better."),
         Entry("payload", "payload", "Mass, centre of mass and inertia of what a robot carries."),

@@ -1,229 +1,127 @@
-"""The commands that identify a robot from its recordings and that predict torques by what was found."""
+"""The command that identifies a robot from its recordings."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console
 
-from ..data.decimation import Decimation
-from ..data.filters import Butterworth
 from ..data.gears import gear_of
 from ..data.load import load_recording
-from ..data.preprocess import default_steps
-from ..data.recording import Recording, save_recording
+from ..data.recording import Recording
 from ..errors import OptionError
 from ..evaluation.saved_study import KEY, inputs_of
 from ..evaluation.study import Fold, Outcome, Plan, cross_validate, run_study
 from ..evaluation.truth import Truth, compare_with_truth
-from ..evaluation.validation import Validation, validate
 from ..files import checked_output
-from ..identification.estimators import ESTIMATORS, ON_REQUEST, estimator_named
-from ..identification.estimators.physical import Physical
-from ..identification.fit import Estimator
+from ..identification.estimators import ESTIMATORS, ON_REQUEST
 from ..identification.identify import terms_named
-from ..identification.result_file import SavedResult, plain, read_result, save_result
-from ..identification.selection import essential_parameters
+from ..identification.model import Experiment
+from ..identification.physical.limits import REGIONS
+from ..identification.physical.priors import PRIORS
+from ..identification.result_file import plain, save_result
+from ..identification.selection import Essential, essential_parameters
+from ..identification.shapes import SHAPES
 from ..identification.terms import TERMS, couplings
 from ..robot.export import FORMATS, export_model
-from ..robot.robot import Robot
-from .options import AsJson, Bodies, Gravity, Lock, Mounting, names, numbers, robot_from
-from .output import add_row, console, number, print_json, say, table
+from .identify_options import (
+    PhysicalTexts,
+    carrying,
+    decimation_of,
+    fixed_of,
+    loads_by_file,
+    methods_named,
+    span,
+    steps_of,
+    with_noise,
+    with_shapes,
+)
+from .identify_print import print_outcome, summary_of
+from .options import (
+    AsJson,
+    Bodies,
+    Gravity,
+    Lock,
+    MappingOption,
+    ModelOption,
+    Mounting,
+    Repair,
+    names,
+    numbers,
+    robot_from,
+)
+from .output import console, print_json, say
 from .progress import reporting
 
-ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")
-]
-MappingOption = Annotated[
-    Path | None, typer.Option("--mapping", help="YAML that says what the columns of a foreign file are.")
-]
-Repair = Annotated[bool, typer.Option("--repair", help="Drop rows with faults and say so; they are errors otherwise.")]
 _ALGORITHMS = f"One or several of {', '.join(ESTIMATORS)}; all: each but {', '.join(ON_REQUEST)}."
-_SIDE_BY_SIDE = 3  # methods that fit beside each other
-_SHOWN = 14  # rows of the parameter table on a screen
+_JUDGING, _MODEL, _READING, _BODIES = "What is judged", "What is identified", "How it is read", "Bodies that can exist"
 
 
-def _methods(text: str) -> tuple[Estimator, ...]:
-    if text.strip().lower() == "all":
-        return tuple(estimator_named(name) for name in ESTIMATORS if name not in ON_REQUEST)
-    asked = names(text) or []
-    if not asked:
-        raise OptionError(f"no algorithm was named; valid: {', '.join(ESTIMATORS)}, or all")
-    return tuple(estimator_named(name) for name in asked)
+def _spans(given: str | None, option: str) -> tuple[float, float] | None:
+    return None if given is None else span(option, given)
 
 
-def _decimation(text: str, cutoff_hz: float | None) -> Decimation | str | None:
-    if text == "auto" and cutoff_hz is None:
-        return "auto"
-    if text == "none":
-        return None
-    try:
-        factor = 1 if text == "auto" else int(text)
-    except ValueError:
-        raise OptionError(f"--decimate takes auto, none or a whole number, not '{text}'") from None
-    if cutoff_hz is None:
-        raise OptionError("--decimate with a number needs the cut-off of its low-pass too: --decimation-cutoff HZ")
-    return Decimation(cutoff_hz, factor)
+def _delay(text: str, nonlinear: list[str]) -> float | str:
+    """Looked for by itself, unless ML seeks it, or drives have units in which no torque can be compared yet."""
+    if text == "auto":
+        return 0.0 if {"delay", "gains"} & set(nonlinear) else "auto"
+    if "delay" in nonlinear:
+        raise OptionError("--delay is given and --nonlinear delay seeks it; choose one")
+    return float(numbers(text, 1, "--delay")[0])
 
 
-def _fixed(texts: list[str] | None) -> dict[str, float]:
-    values = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        try:
-            values[name.strip()] = float(value)
-        except ValueError:
-            raise OptionError(f"--fix takes NAME=VALUE as link7.m=0.73, not '{text}'") from None
-        if not equals:
-            raise OptionError(f"--fix takes NAME=VALUE as link7.m=0.73, not '{text}'")
-    return values
+def _friction(text: str, nonlinear: list[str]) -> tuple[str | None, bool]:
+    """The friction columns, and whether the data choose among them."""
+    if text.strip() != "auto":
+        return text, False
+    if "lugre" in nonlinear:
+        return "offset", False  # bristles are Coulomb's friction already
+    return ("coulomb,offset", False) if "gains" in nonlinear else (None, True)
 
 
-def _steps(choice: str, cutoff_hz: float | None) -> Any:
-    if choice == "none":
-        if cutoff_hz is not None:
-            raise OptionError("--cutoff filters, and --preprocessing none does not; choose one")
-        return None
-    if choice != "auto":
-        raise OptionError(f"--preprocessing is auto or none, not '{choice}'")
-    return "auto" if cutoff_hz is None else _Cut(cutoff_hz)
-
-
-class _Cut:
-    """The usual steps with a cut-off of the user's, made for each recording."""
-
-    def __init__(self, cutoff_hz: float) -> None:
-        self.cutoff_hz = cutoff_hz
-
-    def __call__(self, recording: Recording, robot: Robot) -> tuple:
-        usual = default_steps(recording, robot)
-        return tuple(Butterworth(cutoff_hz=self.cutoff_hz) if isinstance(s, Butterworth) else s for s in usual)
-
-
-def _print_scores(out: Console, title: str, scores: dict[str, Validation]) -> None:
-    first = next(iter(scores.values()))
-    say(out, f"{title}: RMSE (largest)")
-    relative = {"nominal": first.nominal_relative, **{method: s.relative for method, s in scores.items()}}
-    cells = {
-        "nominal": [f"{number(j.nominal_rmse, 3)} ({number(j.nominal_largest, 3)})" for j in first.joints],
-        **{m: [f"{number(j.rmse, 3)} ({number(j.largest, 3)})" for j in s.joints] for m, s in scores.items()},
-    }
-    joints = [joint.joint for joint in first.joints]
-    if len(scores) <= _SIDE_BY_SIDE:
-        made = table(None, "joint", *cells, right=tuple(cells))
-        for k, joint in enumerate(joints):
-            add_row(made, joint, *(column[k] for column in cells.values()))
-        add_row(made, "all, relative", *(f"{100 * x:.2f} %" for x in relative.values()))
-    else:
-        made = table(None, "method", "relative", *joints, right=("relative", *joints))
-        for method, row in cells.items():
-            add_row(made, method, f"{100 * relative[method]:.2f} %", *row)
-    out.print(made)
-
-
-def _print_parameters(out: Console, outcome: Outcome, whole: bool) -> None:
+def _report(outcome: Outcome, summary: dict[str, Any], written: list[str]) -> None:
     found = outcome.estimate
-    order = np.argsort(found.base_relative) if not whole else np.arange(len(found.base_names))
-    nominal = found.model.base.reduce(found.nominal)
-    say(out, f"base parameters by {found.method}" + ("" if whole else ", the surest first"))
-    made = table(
-        None,
-        "parameter", "value", "± deviation", "%", "nominal",
-        right=("value", "± deviation", "%", "nominal"),
-    )  # fmt: skip
-    short = found.model.base.short_names
-    for k in order if whole else order[:_SHOWN]:
-        add_row(
-            made,
-            short[k],
-            number(found.base_parameters[k]),
-            number(found.base_deviation[k], 2),
-            number(found.base_relative[k], 2),
-            number(nominal[k]),
-        )
-    out.print(made)
-    if not whole and len(order) > _SHOWN:
-        unsure = int((found.base_relative > 30).sum())
-        say(out, f"… and {len(order) - _SHOWN} more (--all-parameters), {unsure} of them less sure than 30 %")
-
-
-def _print_truth(out: Console, truth: Truth) -> None:
-    say(
-        out,
-        f"against the truth that the simulation knew: {truth.inside} of {truth.count} base parameters within their "
-        f"95 % intervals; error {100 * truth.relative_error:.2g} % (nominal model {100 * truth.nominal_error:.2g} %)",
-    )
-
-
-def _print_outcome(out: Console, outcome: Outcome, truth: Truth | None, whole: bool) -> None:
-    data = outcome.problem.data_set
-    for note in outcome.notes:
-        say(out, note)
-    nominal = outcome.nominal
-    say(
-        out,
-        f"{data.rows} torques, {data.rank} of {data.base_rank} base parameters shown, condition {data.condition:.3g}; "
-        f"the model as it is explains the recorded torque to {100 * nominal.nominal_relative:.1f} %",
-    )
-    norms = data.column_norms
-    least, most = min(norms, key=norms.__getitem__), max(norms, key=norms.__getitem__)
-    say(out, f"column norms from {number(norms[least], 3)} ({least}) to {number(norms[most], 3)} ({most})")
-    for direction in data.blind[:5]:
-        say(out, f"not shown by the data: {direction}")
-    if outcome.validations:
-        _print_scores(out, f"torque on {outcome.held_out}, N·m (N)", dict(outcome.validations))
-    _print_parameters(out, outcome, whole)
-    for method, why in outcome.failures.items():
-        say(out, f"{method} failed: {why}")
-    for method, found in outcome.estimates.items():
-        if not found.converged:
-            say(out, f"{method} did not converge: {found.message}")
-    if truth is not None:
-        _print_truth(out, truth)
-    out.print()
-    say(out, outcome.verdict, "[bold]verdict[/bold]: ")
-
-
-def summary_of(outcome: Outcome, truth: Truth | None) -> dict[str, Any]:
-    """An outcome as a mapping, for result files and machines."""
-    return {
-        "verdict": outcome.verdict,
-        "best": outcome.best,
-        "held_out": outcome.held_out,
-        "notes": list(outcome.notes),
-        "nominal_on_training_data": asdict(outcome.nominal),
-        "validation": {name: asdict(score) for name, score in outcome.validations.items()},
-        "methods": {
-            name: {
-                "converged": found.converged,
-                "message": found.message,
-                "iterations": found.iterations,
-                "seconds": found.seconds,
-                "feasible": not found.invalid,
-            }
-            for name, found in outcome.estimates.items()
-        },
-        "failures": dict(outcome.failures),
-        "truth": None if truth is None else asdict(truth),
-        "command": " ".join(sys.argv[1:]),
+    sure = zip(found.base_parameters, found.base_deviation, strict=True)
+    base = {
+        name: {"value": value, "deviation": deviation}
+        for name, (value, deviation) in zip(found.base_names, sure, strict=True)
     }
+    data = found.data_set
+    more = {
+        "data": {**asdict(data), "blind": [str(direction) for direction in data.blind]},
+        "base_parameters": base,
+        "parameters": dict(zip(found.names, found.parameters, strict=True)),
+        "nonlinear_parameters": [asdict(shape) for shape in found.shapes],
+        "written": written,
+    }
+    print_json({**plain(summary), **more})
+
+
+def _print(
+    outcome: Outcome, truth: Truth | None, essential: Essential, pieces: tuple[Fold, ...], said: list[str], whole: bool
+) -> None:
+    out = console()
+    print_outcome(out, outcome, truth, whole)
+    rank = outcome.estimate.model.rank
+    say(out, f"{len(essential.names)} of {rank} base parameters are essential: the residuals miss them")
+    if pieces:
+        each = ", ".join(f"{100 * piece.relative:.2f} %" for piece in pieces)
+        say(out, f"cross-validation, {len(pieces)} pieces in time: {each}")
+    for line in said:
+        say(out, line)
+
+
+def _truth(outcome: Outcome, given: list[Recording | Experiment]) -> Truth | None:
+    """What a simulation knew of the robot; of one that carries something its parameters say that, too."""
+    bare = [one for one in given if isinstance(one, Recording)]
+    return compare_with_truth(outcome.estimate, bare[0]) if bare else None
 
 
 def identify_command(
     recordings: Annotated[list[Path], typer.Argument(help="Recordings: CSV, NPZ, MAT, Parquet or ROS bags.")],
     model: ModelOption,
     mapping: MappingOption = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "--algorithm",
-            "-a",
-            help=_ALGORITHMS,
-        ),
-    ] = "WLS",
+    algorithm: Annotated[str, typer.Option("--algorithm", "-a", help=_ALGORITHMS)] = "WLS",
     physical: Annotated[
         bool, typer.Option("--physical", help="Parameters that real bodies can have, on top of each algorithm.")
     ] = False,
@@ -235,84 +133,214 @@ def identify_command(
         Path | None, typer.Option("--report", help="What was found, as one HTML page with plots and the robot in 3-D.")
     ] = None,
     validate_on: Annotated[
-        list[Path] | None, typer.Option("--validate", help="Judge on this recording; default: the end of the motion.")
+        list[Path] | None,
+        typer.Option(
+            "--validate", rich_help_panel=_JUDGING, help="Judge on this recording; default: the end of the motion."
+        ),
     ] = None,
-    train_share: Annotated[float, typer.Option(help="Share of the motion to learn from; the rest judges.")] = 0.8,
+    train_share: Annotated[
+        float, typer.Option(rich_help_panel=_JUDGING, help="Share of the motion to learn from; the rest judges.")
+    ] = 0.8,
+    train: Annotated[
+        str | None,
+        typer.Option("--train", metavar="FROM:TO", rich_help_panel=_JUDGING, help="Learn from these seconds."),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="FROM:TO", rich_help_panel=_JUDGING, help="Judge on these seconds."),
+    ] = None,
+    every_row: Annotated[
+        bool, typer.Option("--every-row", rich_help_panel=_JUDGING, help="Judge on standstill, too.")
+    ] = False,
+    folds: Annotated[
+        int, typer.Option(help="Cross-validate on so many pieces in time, too.", rich_help_panel=_JUDGING, min=0)
+    ] = 0,
     friction: Annotated[
-        str, typer.Option("--friction", metavar="TERMS", help="coulomb,offset or none; auto: what the data call for.")
+        str,
+        typer.Option(
+            "--friction",
+            metavar="TERMS",
+            rich_help_panel=_MODEL,
+            help="coulomb,offset or none; auto: what the data call for.",
+        ),
     ] = "auto",
     terms: Annotated[
-        str | None, typer.Option("--terms", metavar="TERMS", help=f"Further columns: {', '.join(TERMS)}.")
+        str | None,
+        typer.Option("--terms", metavar="TERMS", rich_help_panel=_MODEL, help=f"Further columns: {', '.join(TERMS)}."),
+    ] = None,
+    nonlinear: Annotated[
+        str | None,
+        typer.Option(
+            "--nonlinear",
+            metavar="WHAT",
+            rich_help_panel=_MODEL,
+            help=f"What ML seeks where torque is not linear: {', '.join(SHAPES)}.",
+        ),
     ] = None,
     fix: Annotated[
-        list[str] | None, typer.Option("--fix", metavar="NAME=VALUE", help="A parameter whose value is known.")
+        list[str] | None,
+        typer.Option("--fix", metavar="NAME=VALUE", rich_help_panel=_MODEL, help="A parameter whose value is known."),
     ] = None,
-    preprocessing: Annotated[str, typer.Option(help="auto, or none (the recording has good qd and qdd).")] = "auto",
-    cutoff: Annotated[float | None, typer.Option(help="Cut-off of the low-pass on positions, Hz.")] = None,
-    decimate: Annotated[
-        str, typer.Option(help="Keep every n-th row after a low-pass on regressor and torque: auto, none or n.")
-    ] = "auto",
-    decimation_cutoff: Annotated[float | None, typer.Option(help="Cut-off of that low-pass, Hz.")] = None,
-    delay: Annotated[
-        str, typer.Option(metavar="SECONDS", help="How much later than the motion the torque is recorded; or auto.")
-    ] = "auto",
-    folds: Annotated[int, typer.Option(help="Cross-validate on so many pieces in time, too.", min=0)] = 0,
-    repair: Repair = False,
-    all_parameters: Annotated[bool, typer.Option("--all-parameters", help="Print all base parameters.")] = False,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--load",
+            metavar="FILE=BODY:KG,X,Y,Z[,…]",
+            rich_help_panel=_MODEL,
+            help="A known load that the robot carried in a recording: mass, centre, moments about it.",
+        ),
+    ] = None,
     lock: Lock = None,
     bodies: Bodies = None,
     gravity: Gravity = None,
     mounting: Mounting = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            rich_help_panel=_READING,
+            help="What WLS takes errors for: joint (a variance each), full (a covariance of joints), coloured.",
+        ),
+    ] = None,
+    preprocessing: Annotated[
+        str, typer.Option(rich_help_panel=_READING, help="auto, or none (the recording has good qd and qdd).")
+    ] = "auto",
+    cutoff: Annotated[
+        float | None, typer.Option(rich_help_panel=_READING, help="Cut-off of the low-pass on positions, Hz.")
+    ] = None,
+    torque_cutoff: Annotated[
+        float | None,
+        typer.Option(rich_help_panel=_READING, help="Cut-off of a low-pass on positions and torque alike, Hz."),
+    ] = None,
+    decimate: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=_READING,
+            help="Keep every n-th row after a low-pass on regressor and torque: auto, none or n.",
+        ),
+    ] = "auto",
+    decimation_cutoff: Annotated[
+        float | None, typer.Option(rich_help_panel=_READING, help="Cut-off of that low-pass, Hz.")
+    ] = None,
+    delay: Annotated[
+        str,
+        typer.Option(
+            metavar="SECONDS",
+            rich_help_panel=_READING,
+            help="How much later than the motion the torque is recorded; or auto.",
+        ),
+    ] = "auto",
+    repair: Repair = False,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_BODIES, help=f"What settles what the data do not show: {', '.join(PRIORS)} distance."
+        ),
+    ] = None,
+    prior_weight: Annotated[
+        float | None,
+        typer.Option(rich_help_panel=_BODIES, help="2/s² trusts the model to a share s of itself; default 1."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(rich_help_panel=_BODIES, help="Least pseudo-inertia, as a part of the model's; default 1e-6."),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_BODIES,
+            help=f"What stays within each body's geoms: {', '.join(REGIONS)} (centre of mass; all mass in the latter).",
+        ),
+    ] = None,
+    com: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--com",
+            metavar="BODY=PLACE",
+            rich_help_panel=_BODIES,
+            help="A centre of mass in a box X0:X1,Y0:Y1,Z0:Z1 or a ball X,Y,Z,RADIUS, m.",
+        ),
+    ] = None,
+    total_mass: Annotated[
+        float | None, typer.Option(rich_help_panel=_BODIES, help="Mass of all identified bodies, kg.")
+    ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option("--bound", metavar="NAME=LOW:HIGH", rich_help_panel=_BODIES, help="Limits of a parameter."),
+    ] = None,
+    symmetric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--symmetric",
+            metavar="BODY:AXIS",
+            rich_help_panel=_BODIES,
+            help="A rotor balanced about x, y or z, or a link mirrored in xy, xz or yz.",
+        ),
+    ] = None,
+    all_parameters: Annotated[
+        bool, typer.Option("--all-parameters", help="Print all base parameters and all columns.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Identify a robot's dynamics from what it did, and say whether to trust the result.
 
     Example: `steelyard identify run.csv --model panda --algorithm WLS --physical --output result.yaml`
     """
-    auto = friction.strip() == "auto"
-    robot = robot_from(model, lock, bodies, None if auto else friction, gravity, mounting)
-    methods = _methods(algorithm)
-    if physical:
-        methods = tuple(Physical(inner=method) for method in methods)
+    seek = names(nonlinear) or []
+    columns, choose = _friction(friction, seek)
+    robot = robot_from(model, lock, bodies, columns, gravity, mounting)
+    bodily = PhysicalTexts(
+        physical, prior, prior_weight, epsilon, within, tuple(com or ()), total_mass, tuple(bound or ()),
+        tuple(symmetric or ()),
+    )  # fmt: skip
+    methods = bodily.around(with_noise(with_shapes(methods_named(algorithm), seek), noise))
     outputs = ((output, (".yaml", ".yml")), (export, tuple(FORMATS)), (report_to, (".html", ".htm")))
     for path, suffixes in outputs:
         if path is not None:
             checked_output(path, suffixes)
-    gear = gear_of(robot, mapping)
     plan = Plan(
         methods=methods,
-        terms=(*terms_named(names(terms) or []), *couplings(gear)),
-        delay=delay if delay == "auto" else float(numbers(delay, 1, "--delay")[0]),
-        fixed=_fixed(fix),
-        preprocessing=_steps(preprocessing, cutoff),
-        decimation=_decimation(decimate, decimation_cutoff),
+        terms=(*terms_named(names(terms) or []), *couplings(gear_of(robot, mapping))),
+        delay=_delay(delay, seek),
+        fixed=fixed_of(fix),
+        preprocessing=steps_of(preprocessing, cutoff, torque_cutoff),
+        decimation=decimation_of(decimate, decimation_cutoff),
         train_share=train_share,
-        choose_friction=auto,
+        train_span=_spans(train, "--train"),
+        test_span=_spans(test, "--test"),
+        every_row=every_row,
+        choose_friction=choose,
     )
+    others = validate_on or []
+    loads = loads_by_file(load or (), [*recordings, *others])
     with reporting() as report:
-        given = [load_recording(path, robot, mapping, repair=repair) for path in recordings]
-        judged = [load_recording(path, robot, mapping, repair=repair) for path in validate_on or ()]
+        given, judged = (
+            [carrying(load_recording(path, robot, mapping, repair=repair), loads.get(path)) for path in paths]
+            for paths in (recordings, others)
+        )
         outcome = run_study(robot, given, plan, judged, report)
         pieces: tuple[Fold, ...] = ()
         if folds:
             best = next(method for method in methods if method.name == outcome.best)
             pieces = cross_validate(outcome.robot, given, best, folds, plan, report)
-    truth = compare_with_truth(outcome.estimate, given[0])
-    essential = essential_parameters(outcome.problem, outcome.estimate)
+    truth = _truth(outcome, given)
+    essential = essential_parameters(outcome.solved, outcome.estimate)
     folder = Path.cwd() if output is None else output.parent
+    plain_cut = not loads and plan.train_span is None and plan.test_span is None and not every_row
+    inputs = inputs_of(outcome, recordings, others, train_share, repair, folder) if plain_cut else None
     summary = {
         **summary_of(outcome, truth),
-        KEY: inputs_of(outcome, recordings, validate_on or (), train_share, repair, folder),
+        **({KEY: inputs} if inputs else {}),
         "essential": asdict(essential),
         "cross_validation": [asdict(piece) for piece in pieces],
     }
-    written = []
+    written: list[str] = []
+    said: list[str] = []
     if output is not None:
         save_result(outcome.estimate, output, summary)
         written.append(str(output))
-    notes: tuple[str, ...] = ()
     if export is not None:
-        notes = export_model(outcome.estimate.robot, export)
+        said += export_model(outcome.estimate.robot, export)
         written.append(str(export))
     if report_to is not None:
         from ..report.identification import write_report
@@ -320,74 +348,11 @@ def identify_command(
         write_report(outcome, report_to, truth=truth, command=str(summary["command"]))
         written.append(str(report_to))
     if as_json:
-        found = outcome.estimate
-        sure = zip(found.base_parameters, found.base_deviation, strict=True)
-        base = {
-            name: {"value": value, "deviation": deviation}
-            for name, (value, deviation) in zip(found.base_names, sure, strict=True)
-        }
-        parameters = dict(zip(found.names, found.parameters, strict=True))
-        print_json({**plain(summary), "base_parameters": base, "parameters": parameters, "written": written})
+        _report(outcome, summary, written)
         return
-    out = console()
-    _print_outcome(out, outcome, truth, all_parameters)
-    say(out, f"{len(essential.names)} of {outcome.problem.rank} base parameters are essential: the residuals miss them")
-    if pieces:
-        each = ", ".join(f"{100 * piece.relative:.2f} %" for piece in pieces)
-        say(out, f"cross-validation, {len(pieces)} pieces in time: {each}")
-    for note in notes:
-        say(out, note)
-    for name in written:
-        say(out, f"wrote {name}")
-
-
-def _load_result(path: Path, out: Console | None) -> SavedResult:
-    saved = read_result(path)
-    for note in saved.notes:
-        if out is not None:
-            say(out, f"note: {note}")
-    return saved
-
-
-def predict_command(
-    result: Annotated[Path, typer.Argument(help="What `steelyard identify --output` wrote.")],
-    recording: Annotated[Path, typer.Argument(help="The recording whose torques are to be predicted.")],
-    mapping: MappingOption = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Measured and predicted torques, .csv or .npz.")
-    ] = None,
-    repair: Repair = False,
-    as_json: AsJson = False,
-) -> None:
-    """Predict the torques of a recording by an identified model, and compare them with what was measured.
-
-    Example: `steelyard predict result.yaml other.csv --output predicted.csv`
-    """
-    out = console()
-    saved = _load_result(result, None if as_json else out)
-    found = saved.estimate
-    robot = found.model.robot
-    if output is not None:
-        checked_output(output, (".csv", ".npz"))
-    given = load_recording(recording, robot, mapping, repair=repair)
-    from ..identification.identify import prepare
-
-    ready = prepare(given, robot)
-    judged = validate(robot, found, ready, preprocessing=None)
-    if output is not None:
-        predicted = found.torque(ready)
-        more = {"tau_predicted": predicted, "tau_residual": ready.tau - predicted}
-        save_recording(Recording(ready.t, ready.q, ready.tau, ready.qd, ready.qdd, ready.joints, more), output)
-    if as_json:
-        print_json({**plain(asdict(judged)), "written": None if output is None else str(output)})
-        return
-    _print_scores(out, f"torque of {recording.name}, N·m (N)", {found.method: judged})
-    say(out, judged.verdict.replace("held-out data", "this recording"))
-    if output is not None:
-        say(out, f"wrote {output}")
+    _print(outcome, truth, essential, pieces, [*said, *(f"wrote {name}" for name in written)], all_parameters)
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands."""
+    """Add the command."""
     app.command("identify")(identify_command)
-    app.command("predict")(predict_command)

@@ -1,6 +1,7 @@
 """Options that several commands share, and how they become a robot."""
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -30,6 +31,13 @@ Mounting = Annotated[
     typer.Option("--mounting", metavar="ROLL,PITCH,YAW", help="Tilt of the base in the world, degrees; R = Rz Ry Rx."),
 ]
 FloatingBase = Annotated[bool, typer.Option("--floating-base", help="Let the model's root move freely.")]
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")
+]
+MappingOption = Annotated[
+    Path | None, typer.Option("--mapping", help="YAML that says what the columns of a foreign file are.")
+]
+Repair = Annotated[bool, typer.Option("--repair", help="Drop rows with faults and say so; they are errors otherwise.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random states.", min=0)]
 States = Annotated[int, typer.Option("--states", help="How many random states.", min=1, max=100_000)]

@@ -16,8 +16,7 @@ from ..identification.estimators import estimator_named
 from ..identification.payload import Assumption
 from ..identification.result_file import read_result, save_result
 from ..robot.robot import Robot
-from .identify import MappingOption, ModelOption, Repair
-from .options import AsJson, Bodies, Gravity, Lock, Mounting, numbers, robot_from
+from .options import AsJson, Bodies, Gravity, Lock, MappingOption, ModelOption, Mounting, Repair, numbers, robot_from
 from .output import add_row, console, number, plain, print_json, say, table
 from .progress import reporting
 

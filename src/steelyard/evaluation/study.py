@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +21,11 @@ from ..identification.estimators import WLS
 from ..identification.fit import Estimator, Progress, silent
 from ..identification.identify import identify_problem, prepare
 from ..identification.model import Experiment, LinearModel
-from ..identification.problem import Problem, build_problem
+from ..identification.problem import DataSet, Problem, build_problem
 from ..identification.selection import friction_worth_having
 from ..identification.terms import Term
 from ..robot.robot import Robot
-from .validation import Validation, contradictions, counted, every_row, score
+from .validation import Validation, contradictions, every_row, score
 
 # Friction columns that are tried where the user leaves the choice.
 TRIED = ("coulomb", "offset")
@@ -84,6 +85,16 @@ class Outcome:
     def solved(self) -> Problem:
         """The regression of the best answer, with the terms that it found."""
         return self.problem.solved_by(self.estimate.model)
+
+    @cached_property
+    def held_out_data(self) -> DataSet | None:
+        """What the regression of the held-out recordings says of itself."""
+        if not self.testing:
+            return None
+        try:
+            return replace(self.problem, experiments=self.testing, given=None, _kept={}).data_set
+        except DataError:
+            return None  # too few rows for a regression of their own
 
     @property
     def validation(self) -> Validation | None:

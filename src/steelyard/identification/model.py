@@ -255,8 +255,8 @@ class LinearModel:
         parts = [np.take(Y, own, axis=2, mode="clip")]
         for term in self.terms:
             columns = term.columns(self.robot, block)
-            warm = warmth is not None and getattr(term, "friction", False)
-            parts.append(columns * warmth[:, :, None] if warm else columns)
+            warm = None if not getattr(term, "friction", False) else warmth
+            parts.append(columns if warm is None else columns * warm[:, :, None])
         first = len(self.names) - 10 * len(self.loads)
         for k, (name, body) in enumerate(self.loads):
             start = first + 10 * k

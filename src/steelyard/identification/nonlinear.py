@@ -69,9 +69,7 @@ class _Space:
     def split(self, x: Array) -> dict[str, Array]:
         """Values by the words of their shapes."""
         parts = np.split(x, np.cumsum(self.counts)[:-1])
-        return {
-            s.word: np.exp(part) if s.logarithmic else part for s, part in zip(self.shapes, parts, strict=True)
-        }
+        return {s.word: np.exp(part) if s.logarithmic else part for s, part in zip(self.shapes, parts, strict=True)}
 
     def joined(self, values: Sequence[Array]) -> Array:
         return np.concatenate([np.log(v) if s.logarithmic else v for s, v in zip(self.shapes, values, strict=True)])
@@ -121,7 +119,7 @@ class _State:
 def _at(problem: Problem, space: _Space, x: Array) -> _State:
     here = problem.with_terms(space.terms(x))
     solution, weights, _, _ = weighted(here, 20, 1e-6)
-    rows = here.factors.rows
+    rows = here.factors.rows.astype(float)
     parts = -rows * np.log(weights * here.model.gains**2)
     return _State(x, here, solution, weights, float(parts.sum()), parts)
 
@@ -185,10 +183,9 @@ def _linearised(space: _Space, state: _State) -> Problem:
     return problem.with_terms((*state.problem.model.terms, _Slopes(labels)))
 
 
-def _places(both: Problem) -> tuple[NDArray[np.bool_], Array]:
+def _places(both: Problem) -> NDArray[np.bool_]:
     """Which base parameters of a linearised problem are steps of x."""
-    steps = np.array([both.model.names[k].startswith("step of ") for k in both.model.base.kept])
-    return steps, np.flatnonzero(steps)
+    return np.array([both.model.names[k].startswith("step of ") for k in both.model.base.kept])
 
 
 def _step(A: Array, y: Array, steps: NDArray[np.bool_], damping: float) -> Array:
@@ -201,16 +198,14 @@ def _step(A: Array, y: Array, steps: NDArray[np.bool_], damping: float) -> Array
     return np.asarray(found / scale)[steps]
 
 
-def search(
-    problem: Problem, space: _Space, most: int, progress: Progress
-) -> tuple[_State, Problem, bool, int]:
+def search(problem: Problem, space: _Space, most: int, progress: Progress) -> tuple[_State, Problem, bool, int]:
     """The most likely x, the problem linearised there, and whether the search came to rest."""
     state, damping = _begun(problem, space, progress), 1e-3
     for turn in range(1, most + 1):
         progress("maximum likelihood", min(0.95, turn / 25))
         both = _linearised(space, state)
         A, y = both.stacked(state.weights)
-        steps, _ = _places(both)
+        steps = _places(both)
         before = float(y @ y)
         hope = before - float(np.sum((y - A @ solve(A, y, np.zeros(A.shape[1])).beta) ** 2))
         beta = A[:, ~steps] @ np.linalg.lstsq(A[:, ~steps], y, rcond=BLIND)[0]
@@ -235,7 +230,7 @@ def search(
 
 
 def _values(space: _Space, state: _State, both: Estimate) -> tuple[ShapeValue, ...]:
-    robot, found, first = state.problem.robot, [], len(both.names)
+    robot, found = state.problem.robot, []
     first = next(k for k, name in enumerate(both.names) if name.startswith("step of "))
     k = 0
     for shape, values in zip(space.shapes, space.split(state.x).values(), strict=True):
@@ -255,7 +250,7 @@ def fit_shapes(problem: Problem, shapes: tuple[Shape, ...], most: int, progress:
     state, linear, settled, turns = search(problem, space, most, progress)
     progress("how sure that is", 0.97)
     both = estimate(linear, WLS())
-    steps, _ = _places(linear)
+    steps = _places(linear)
     keep = np.flatnonzero(~steps)
     values = _values(space, state, both)
     whole = solve(*linear.stacked(state.weights), np.zeros(linear.rank))

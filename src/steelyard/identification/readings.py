@@ -51,7 +51,7 @@ class Reading:
 def temperatures(recording: Recording, n: int) -> Array:
     """The channel `temperature`, (T, n), or the constant that a simulation noted; °C."""
     found = recording.more.get("temperature", recording.about.get("temperature"))
-    if found is None or np.ndim(found) == 0 and not isinstance(found, int | float | np.ndarray):
+    if found is None or (np.ndim(found) == 0 and not isinstance(found, int | float | np.ndarray)):
         raise DataError(
             "the recording has no temperature; name its columns in a mapping file, as "
             "`more: {temperature: {columns: [T1, T2]}}`"

@@ -58,7 +58,9 @@ class Rounds:
         rounds: list[dict[str, Any]] = []
         for what, fit in (("inertia", first), ("friction", second), ("both", third)):
             solved = problem if fit.problem is None else fit.problem
-            rounds.append({"sought": what, "relative_residual": _relative(solved, fit.beta), "converged": fit.converged})
+            rounds.append(
+                {"sought": what, "relative_residual": _relative(solved, fit.beta), "converged": fit.converged}
+            )
         moved = self._moved(first, third, bodies)
         settled = first.converged and second.converged and third.converged
         told = ", ".join(f"{one['sought']} {100 * one['relative_residual']:.3g} %" for one in rounds)
