@@ -51,7 +51,8 @@ def limits_figure(robot: Robot, t: Array, shares: Sequence[Array]) -> tuple[Html
     for panel in range(4):
         for bound in (-1.0, 1.0):
             figure.add_hline(y=bound, line={"color": "#D55E00", "dash": "dash", "width": 1}, row=panel + 1, col=1)
-    styled(figure, 820, t=26)
+    figure.update_annotations(x=0.0, xanchor="left")
+    styled(figure, 820, t=34)
     figure.update_xaxes(title_text="time / s", row=4)
     figure.update_xaxes(range=[float(t[0]), float(t[-1])])
     return data(packed(envelope_times(t, most)), x), figure

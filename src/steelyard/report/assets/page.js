@@ -98,7 +98,10 @@
   // --- plots ----------------------------------------------------------------------------------------------------
   const hidden = new Set();
   const shows = (trace) => !(trace.meta && hidden.has(trace.meta.joint));
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+  const config = { responsive: true, displaylogo: false, displayModeBar: "hover" };
+  const BUTTONS = [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"], ["toImage"]];
+  const BUTTONS_3D = [["orbitRotation", "pan3d", "resetCameraDefault3d"], ["toImage"]];
+  const touched = matchMedia("(pointer: coarse)").matches;
   function draw(element) {
     if (element.classList.contains("drawn")) return;
     element.classList.add("drawn");
@@ -117,7 +120,12 @@
         if (trace.marker) trace.marker.color = colour;
       }
     }
-    Plotly.newPlot(element, spec.data, spec.layout, config);
+    const solid = Boolean(spec.layout.scene);
+    // A finger that scrolls the page must not zoom a plot: there the buttons zoom.
+    if (touched && !solid) spec.layout.dragmode = false;
+    const shownBar = touched && !solid ? true : config.displayModeBar;
+    Plotly.newPlot(element, spec.data, spec.layout,
+      { ...config, displayModeBar: shownBar, modeBarButtons: solid ? BUTTONS_3D : BUTTONS });
     Plotly.relayout(element, inked(element.layout));
     if (element.long.some(Boolean)) element.on("plotly_relayout", (event) => {
       const keys = Object.keys(event);
