@@ -17,7 +17,7 @@ from ..errors import DataError, OptionError
 from ..robot.parameters import INERTIAL, INERTIAL_UNITS
 from ..robot.robot import Robot, frozen
 from ..robot.states import random_states
-from .readings import FRICTION_SCALE
+from .readings import FRICTION_SCALE, ROTOR_ACCELERATION, ROTOR_RATE
 from .terms import Term
 
 Array = NDArray[np.float64]
@@ -239,6 +239,7 @@ class LinearModel:
         assert qd is not None
         assert qdd is not None
         Y = regressor(self.robot, q, qd, qdd, out=_scratch("regressor", (len(q), self.robot.n, self.robot.layout.size)))
+        self._turn_rotors(Y, block)
         warmth = block.more.get(FRICTION_SCALE)
         if warmth is not None:
             self._scale_friction(Y, warmth)
@@ -264,6 +265,19 @@ class LinearModel:
             columns = Y[:, :, self.robot.layout.body(body)][:, :, mine]
             parts.append(columns if name in carried else np.zeros_like(columns))
         return np.concatenate(parts, axis=2), None, known
+
+    def _turn_rotors(self, Y: Array, block: Recording) -> None:
+        """The joints' own columns by the motion of the rotors, where that is not the links'."""
+        k, layout = np.arange(self.robot.n), self.robot.layout
+        rate, acceleration = block.more.get(ROTOR_RATE), block.more.get(ROTOR_ACCELERATION)
+        if acceleration is not None and "armature" in layout.properties:
+            Y[:, k, layout.block("armature").start + k] = acceleration
+        if rate is None:
+            return
+        still = 0.0 if self.dead_zone is None else self.dead_zone
+        for prop, column in (("damping", rate), ("coulomb", np.where(np.abs(rate) < still, 0.0, np.sign(rate)))):
+            if prop in layout.properties:
+                Y[:, k, layout.block(prop).start + k] = column
 
     def _scale_friction(self, Y: Array, scale: Array) -> None:
         """Multiply the robot's own friction columns, a row and joint."""

@@ -74,8 +74,8 @@ class _Space:
     def joined(self, values: Sequence[Array]) -> Array:
         return np.concatenate([np.log(v) if s.logarithmic else v for s, v in zip(self.shapes, values, strict=True)])
 
-    def terms(self, x: Array) -> tuple[Term, ...]:
-        return (*self.others, *terms_of(self.split(x)))
+    def terms(self, x: Array, parameters: Array) -> tuple[Term, ...]:
+        return (*self.others, *terms_of(self.shapes, self.split(x), parameters))
 
     @property
     def steps(self) -> Array:
@@ -109,6 +109,7 @@ class _State:
     weights: Array
     surprise: float  # −2 log L
     parts: Array  # of it, a joint
+    parameters: Array  # of the robot, that shapes were given
 
     @property
     def theta(self) -> Array:
@@ -116,12 +117,15 @@ class _State:
         return model.base.expand(self.solution.beta, model.nominal)
 
 
-def _at(problem: Problem, space: _Space, x: Array) -> _State:
-    here = problem.with_terms(space.terms(x))
+def _at(problem: Problem, space: _Space, x: Array, parameters: Array | None = None) -> _State:
+    """The state at x; the robot's parameters, as they were before, are for shapes that lean on them."""
+    robot = problem.robot
+    parameters = robot.parameters if parameters is None else parameters[: robot.layout.size]
+    here = problem.with_terms(space.terms(x, parameters))
     solution, weights, _, _ = weighted(here, 20, 1e-6)
     rows = here.factors.rows.astype(float)
     parts = -rows * np.log(weights * here.model.gains**2)
-    return _State(x, here, solution, weights, float(parts.sum()), parts)
+    return _State(x, here, solution, weights, float(parts.sum()), parts, parameters)
 
 
 def _begun(problem: Problem, space: _Space, progress: Progress) -> _State:
@@ -154,19 +158,23 @@ def _slopes(space: _Space, state: _State, one: Experiment) -> Array:
     out = np.zeros((*here.shape, len(state.x)))
     first = 0
     for shape, count in zip(space.shapes, space.counts, strict=True):
-        mine = slice(first, first + count)
         if shape.word == "drive_gain":
             # By the logarithm of a gain; the recorded signal itself would bring its noise into the column.
             out[:, np.arange(n), np.arange(first, first + n)] = -here
         elif shape.word == "delay":
             out[:, :, first] = -torque_rate(model.prepared(recording), here)
         else:
-            moved = state.x.copy()
-            forward = np.where(state.x[mine] + steps[mine] > space.high[mine], -1.0, 1.0)
-            moved[mine] += forward * steps[mine]
-            beside = model.with_terms(space.terms(moved))
-            change = sliced_torque(beside, theta, recording, one.load) * gains - here
-            out[:, np.arange(n), np.arange(first, first + n)] = change / (forward * steps[mine])
+            picks = [np.arange(first, first + count)] if shape.apart else np.arange(first, first + count)[:, None]
+            for pick in picks:
+                moved = state.x.copy()
+                by = np.where(state.x[pick] + steps[pick] > space.high[pick], -1.0, 1.0) * steps[pick]
+                moved[pick] += by
+                beside = model.with_terms(space.terms(moved, state.parameters))
+                change = sliced_torque(beside, theta, recording, one.load) * gains - here
+                if shape.apart:
+                    out[:, np.arange(n), pick] = change / by
+                else:
+                    out[:, :, pick[0]] = change / by
         first += count
     return out
 
@@ -201,6 +209,7 @@ def _step(A: Array, y: Array, steps: NDArray[np.bool_], damping: float) -> Array
 def search(problem: Problem, space: _Space, most: int, progress: Progress) -> tuple[_State, Problem, bool, int]:
     """The most likely x, the problem linearised there, and whether the search came to rest."""
     state, damping = _begun(problem, space, progress), 1e-3
+    state = _at(problem, space, state.x, state.theta)
     for turn in range(1, most + 1):
         progress("maximum likelihood", min(0.95, turn / 25))
         both = _linearised(space, state)
@@ -216,7 +225,7 @@ def search(problem: Problem, space: _Space, most: int, progress: Progress) -> tu
             x = np.clip(state.x + move, space.low, space.high)
             if np.abs(x - state.x).max() == 0.0:
                 break
-            trial = _at(problem, space, x)
+            trial = _at(problem, space, x, state.theta)
             if trial.surprise <= state.surprise:
                 gain, state, taken = state.surprise - trial.surprise, trial, True
                 damping = max(damping / 10.0, 1e-9)
@@ -246,6 +255,10 @@ def _values(space: _Space, state: _State, both: Estimate) -> tuple[ShapeValue, .
 def fit_shapes(problem: Problem, shapes: tuple[Shape, ...], most: int, progress: Progress) -> Fit:
     """The most likely shapes and linear parameters, with the covariance that each has beside the other."""
     recordings_of(problem)
+    known = {name: x for shape in shapes for name, x in shape.fixes(problem.robot).items()}
+    if known.keys() - problem.model.fixed.keys():
+        model = replace(problem.model, fixed={**known, **problem.model.fixed})
+        problem = replace(problem, model=model, given=None, _kept={})
     space = _space(problem, shapes)
     state, linear, settled, turns = search(problem, space, most, progress)
     progress("how sure that is", 0.97)

@@ -11,14 +11,21 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.filters import low_pass, motion_bands
 from ..data.recording import Recording
 from ..data.resample import AlignMotion
+from ..dynamics import inverse_dynamics
 from ..errors import DataError, OptionError
 from ..physics.friction import REFERENCE_TEMPERATURE
 from ..robot.robot import Robot
 
 Array = NDArray[np.float64]
-FRICTION_SCALE = "friction_scale"  # a channel: by how much all friction columns of a row are multiplied
+# Channels: by how much all friction columns of a row are multiplied; velocity and acceleration of the rotors.
+FRICTION_SCALE, ROTOR_RATE, ROTOR_ACCELERATION = "friction_scale", "rotor_qd", "rotor_qdd"
+# Joint torque is differentiated twice; what is this many times faster than the motion is noise.
+_TIMES_THE_MOTION = 4.0
+# The torque belongs to where the links are, which it says itself.
+_TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -117,3 +124,52 @@ class GainReading(Reading):
         if len(self.gain) != robot.n:
             raise OptionError(f"{len(self.gain)} drive gains for {robot.n} joints of {robot.name}; give one a joint")
         return np.asarray(self.gain)
+
+
+@dataclass(frozen=True)
+class StiffnessReading(Reading):
+    """Joints are springs: K (θ − q) = T, tau = B θ̈ + T + friction, T the torque of the link side by `parameters`.
+
+    With encoders on the motors the links are at q = θ − T/K, and friction and rotor inertia go with θ; with encoders
+    on the links the rotors are at θ = q + T/K. Spong, J. Dyn. Sys. Meas. Control 109, 1987.
+    """
+
+    whole: ClassVar[bool] = True
+    stiffness: tuple[float, ...] = ()  # K of every joint
+    encoders: str = "motor"  # or "link"
+    parameters: tuple[float, ...] = ()  # of the robot
+
+    def __post_init__(self) -> None:
+        if not self.stiffness or min(self.stiffness) <= 0:
+            raise OptionError(f"the stiffnesses are {self.stiffness}; give one above 0 for every joint")
+        if self.encoders not in ("motor", "link"):
+            raise OptionError(f"encoders are on the motor or on the link, not '{self.encoders}'")
+
+    def prepared(self, robot: Robot, recording: Recording) -> Recording:
+        q, qd, qdd = recording.q, recording.qd, recording.qdd
+        assert qd is not None
+        assert qdd is not None
+        links = recording
+        for _ in range(_TURNS if self.encoders == "motor" else 1):
+            twist = self._torque(robot, links) / np.asarray(self.stiffness)
+            rate = np.gradient(twist, recording.t, axis=0)
+            acceleration = np.gradient(rate, recording.t, axis=0)
+            if self.encoders == "link":
+                return replace(recording, more={**recording.more, ROTOR_ACCELERATION: qdd + acceleration})
+            links = replace(recording, q=q - twist, qd=qd - rate, qdd=qdd - acceleration)
+        return replace(links, more={**recording.more, ROTOR_RATE: qd, ROTOR_ACCELERATION: qdd})
+
+    def _torque(self, robot: Robot, recording: Recording) -> Array:
+        """T along the measured motion, as smooth as the motion is."""
+        theta = np.asarray(self.parameters, dtype=float).copy()
+        layout = robot.layout
+        if self.encoders == "motor":
+            theta[layout.inertial.stop :] = 0.0
+        elif "armature" in layout.properties:
+            theta[layout.block("armature")] = 0.0
+        assert recording.qd is not None
+        assert recording.qdd is not None
+        T = inverse_dynamics(robot.with_parameters(theta), recording.q, recording.qd, recording.qdd)
+        bands = motion_bands(replace(recording, qd=None), recording.rate_hz)[0]
+        cutoff = _TIMES_THE_MOTION * max((band.motion_hz for band in bands), default=np.inf)
+        return T if cutoff > 0.4 * recording.rate_hz else low_pass(T, recording.rate_hz, cutoff, 4)

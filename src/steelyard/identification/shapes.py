@@ -14,15 +14,18 @@ from numpy.typing import NDArray
 from ..data.recording import Recording
 from ..errors import DataError, OptionError
 from ..robot.robot import Robot
-from .model import Experiment, sliced_torque
+from .model import sliced_torque
 from .problem import Problem
-from .readings import DelayReading, GainReading, TemperatureReading, temperatures
+from .readings import DelayReading, GainReading, StiffnessReading, TemperatureReading, temperatures
 from .terms import LuGreTerm, StribeckTerm, Term
 
 Array = NDArray[np.float64]
 # Where the search for a velocity of Stribeck's begins, as shares of a joint's fastest: the deepest dip wins.
 _VELOCITIES = (0.01, 0.03, 0.1, 0.3)
 _DISPLACEMENTS = (3e-4, 3e-3, 3e-2)  # rad or m that bristles bend
+# How far joints twist under their usual torque: where the search for a stiffness begins, and how far it goes.
+_TWISTS = (1e-4, 1e-3, 1e-2)
+_LEAST_TWIST, _MOST_TWIST = 1e-6, 0.3
 _LONGEST_DELAY = 0.1  # s; more is no delay of a signal but a wrong recording
 
 
@@ -61,6 +64,10 @@ class Shape:
 
     def limits(self, problem: Problem) -> tuple[Array, Array]:
         raise NotImplementedError
+
+    def fixes(self, robot: Robot) -> Mapping[str, float]:
+        """Parameters that have to be known beside it."""
+        return {}
 
     def check(self, problem: Problem) -> None:
         """Refuse what cannot show these values."""
@@ -211,6 +218,45 @@ class DriveGain(Shape):
             )
 
 
+@dataclass(frozen=True)
+class JointStiffness(Shape):
+    """The stiffness of joints between their rotors and links, by what it does to torque.
+
+    Torque shows what a rotor has, and what its link, only through the spring itself; so the rotors are taken as known.
+    """
+
+    word: ClassVar[str] = "stiffness"
+    unit: ClassVar[tuple[str, str]] = ("N·m/rad", "N/m")
+    apart: ClassVar[bool] = False
+    encoders: str = "motor"
+
+    def starts(self, problem: Problem) -> list[Array]:
+        return [self._torque(problem) / twist for twist in _TWISTS]
+
+    def limits(self, problem: Problem) -> tuple[Array, Array]:
+        torque = self._torque(problem)
+        return torque / _MOST_TWIST, torque / _LEAST_TWIST
+
+    def check(self, problem: Problem) -> None:
+        if any(one.load is not None for one in problem.experiments):
+            raise OptionError("stiffness is sought in recordings without a load; leave the loaded ones out")
+        rotors = list(self.fixes(problem.robot).values())
+        if self.encoders == "link" and min(rotors, default=0.0) <= 0:
+            raise OptionError(
+                "behind encoders on the links a stiffness shows by what it does to the rotors, and the model gives "
+                "some joints none; state their armature in the model, or by --fix joint1.armature=0.1"
+            )
+
+    def fixes(self, robot: Robot) -> Mapping[str, float]:
+        layout = robot.layout
+        block = layout.block("armature") if "armature" in layout.properties else slice(0, 0)
+        return dict(zip(layout.names[block], robot.parameters[block].tolist(), strict=True))
+
+    def _torque(self, problem: Problem) -> Array:
+        squares = np.mean([np.mean(one.tau**2, axis=0) for one in recordings_of(problem)], axis=0)
+        return np.sqrt(np.maximum(squares, 1e-12))
+
+
 # By the words of the command line: what is sought together.
 SHAPES: Mapping[str, tuple[Shape, ...]] = {
     "stribeck": (StribeckVelocity(),),
@@ -219,11 +265,13 @@ SHAPES: Mapping[str, tuple[Shape, ...]] = {
     "temperature": (TemperatureCoefficient(),),
     "delay": (Delay(),),
     "gains": (DriveGain(),),
+    "stiffness": (JointStiffness(),),
+    "stiffness-link": (JointStiffness("link"),),
 }
 
 
-def terms_of(values: Mapping[str, Array]) -> tuple[Term, ...]:
-    """The terms that values of shapes, by their words, make."""
+def terms_of(shapes: Sequence[Shape], values: Mapping[str, Array], parameters: Array) -> tuple[Term, ...]:
+    """The terms that values of shapes, by their words, make, beside the robot's parameters as they are known so far."""
     given = {word: tuple(x.tolist()) for word, x in values.items()}
     terms: list[Any] = []
     if "stribeck_velocity" in given:
@@ -236,6 +284,9 @@ def terms_of(values: Mapping[str, Array]) -> tuple[Term, ...]:
         terms.append(DelayReading(given["delay"][0]))
     if "drive_gain" in given:
         terms.append(GainReading(given["drive_gain"]))
+    sides = [shape.encoders for shape in shapes if isinstance(shape, JointStiffness)]
+    if sides:
+        terms.append(StiffnessReading(given["stiffness"], sides[0], tuple(parameters.tolist())))
     return tuple(terms)
 
 
@@ -244,9 +295,7 @@ def shapes_named(names: Sequence[str]) -> tuple[Shape, ...]:
     wrong = [name for name in names if name not in SHAPES]
     if wrong:
         raise OptionError(f"nothing that is not linear is called '{wrong[0]}'; valid: {', '.join(SHAPES)}")
-    return tuple(dict.fromkeys(shape for name in names for shape in SHAPES[name]))
-
-
-def loads_of(experiments: Sequence[Experiment]) -> int:
-    """How many experiments carry a known load."""
-    return sum(one.load is not None and one.load.parameters is not None for one in experiments)
+    shapes = tuple(dict.fromkeys(shape for name in names for shape in SHAPES[name]))
+    if len({shape.word for shape in shapes}) < len(shapes):
+        raise OptionError("encoders are on the motors (stiffness) or on the links (stiffness-link); choose one")
+    return shapes
