@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiled import one_blas_thread
 from ..robot.robot import Robot, frozen
 from .estimate import Estimate, JointResidual, full_deviation, unseen
 from .fit import Estimator, Fit, Progress, silent
@@ -143,7 +144,7 @@ def estimate(
 ) -> Estimate:
     """Solve a problem by a method and say how far to trust the answer."""
     started = time.perf_counter()
-    fit = estimator.fit(problem, progress)
-    return conclude(
-        problem, fit, estimator.name, _settings(estimator), time.perf_counter() - started, dict(about or {})
-    )
+    with one_blas_thread():
+        fit = estimator.fit(problem, progress)
+        seconds = time.perf_counter() - started
+        return conclude(problem, fit, estimator.name, _settings(estimator), seconds, dict(about or {}))

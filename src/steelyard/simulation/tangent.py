@@ -40,7 +40,7 @@ def _dry_slope(robot: Robot, qd: Array) -> Array:
     return np.asarray(level * np.where(still, tangent, np.diff(bent, axis=0) / np.where(still, 1.0, change)))
 
 
-def _step(robot: Robot, directions: Array, dt: float, q: Array, qd: Array, qdd: Array) -> tuple[Array, ...]:
+def _step(robot: Robot, directions: Array, dt: float, q: Array, qd: Array, qdd: Array) -> tuple[Any, ...]:
     """E, H, P, W of the ticks between the states."""
     P, V = (_middle(x) for x in torque_gradients(robot, q, qd, qdd))
     M, every = _middle(mass_matrix(robot, q)), np.arange(robot.n)
@@ -54,7 +54,7 @@ def _step(robot: Robot, directions: Array, dt: float, q: Array, qd: Array, qdd: 
 
 
 class _Feedback:
-    """What the controller did along a motion (`KEPT`, ticks, n), and what it would do with a little more of anything."""
+    """What the controller did along a motion (`KEPT`, ticks, n), and would do with a little more of anything."""
 
     def __init__(self, loop: ClosedLoop, motion: Array) -> None:
         n, dt = loop.robot.n, loop.dt
@@ -121,7 +121,7 @@ def tangents(
     loop: ClosedLoop, robot: Robot, motion: Array, directions: Array, names: Sequence[str],
     gain_moves: Sequence[tuple[int, int]] = (), start_rows: int = 0, stride: int = 1,
 ) -> Array:  # fmt: skip
-    """∂signals by `directions` of the robot's parameters, relative moves of gains, and the start: (samples, m, columns).
+    """∂signals by `directions` of the robot's parameters, relative moves of gains, and start: (samples, m, columns).
 
     `motion` is what the loop kept (`KEPT`) of every tick with this robot; `stride` ticks make a sample.
     """

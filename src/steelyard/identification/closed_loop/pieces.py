@@ -77,7 +77,7 @@ class Piece(Protocol):
         names: Sequence[str],
         gain_moves: Sequence[tuple[int, int]],
     ) -> Array | None:
-        """∂signals (rows, m, …) by directions of theta, moves of gains and the start, at a trace; None where unknown."""
+        """∂signals (rows, m, …) by directions of theta, moves of gains and the start; None where that is unknown."""
         ...
 
     def delayed(self, ticks: int) -> "Piece":

@@ -49,7 +49,7 @@ def loop_warning(
         return "", {"residuals": figures}
     more = "" if len(told) <= 3 else f" and {len(told) - 3} more"
     message = (
-        f"warning: the residuals of {', '.join(told[:3])}{more} are no noise: the controller, its delay or the "
-        "friction is not what was simulated, and the parameters are biased by it"
+        f"warning: the residuals of {', '.join(told[:3])}{more} are no noise: the controller, its delay, its "
+        "torque limit or the friction is not what was simulated, and the parameters are biased by it"
     )
     return message, {"residuals": figures, "loop_doubtful": True}

@@ -36,9 +36,9 @@ def _add_product(A, x, sign, out):
 def carry(first, last, stride, dt, differenced, step, feedback, moved, delayed, state, channels, out):
     """Ticks `first` to `last`; `state` goes on where it was left, rows of `out` are filled at every stride-th tick.
 
-    `step` has E, H, P (ticks, n, n) and W (ticks, n, r); `feedback` the gains (3, n), what couples them (ticks, 3, n, n)
-    where a model does, which joints pass torque and which integrate (ticks, n); `moved` what the torque changes with
-    gains (ticks, n, g) and what the start holds (n, columns); `delayed` the ring of positions and velocities.
+    `step` has E, H, P (ticks, n, n) and W (ticks, n, r); `feedback` the gains (3, n), what couples them where a model
+    does (ticks, 3, n, n), which joints pass torque and which integrate (ticks, n); `moved` what the torque changes
+    with gains (ticks, n, g) and what the start holds (n, columns); `delayed` the ring of positions and velocities.
     """
     E, H, P, W = step
     gains, coupling, passes, integrates = feedback
