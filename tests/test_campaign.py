@@ -195,10 +195,10 @@ def test_initial_guesses_are_bodies_that_can_exist(name):
 def test_an_estimator_that_breaks_is_counted_and_the_rest_goes_on(monkeypatch):
     scene = scene_of(estimators=["OLS", "ML"], guesses=2, seeds=1, noise={"position_deg": [1e-3], "torque": [0.05]})
 
-    def solve(problem, estimator):
+    def solve(problem, estimator, before=()):
         if estimator.name == "ML":
             raise np.linalg.LinAlgError("SVD did not converge")
-        return real(problem, estimator)
+        return real(problem, estimator, before)
 
     real = runs._solve
     monkeypatch.setattr(runs, "_solve", solve)

@@ -4,7 +4,7 @@ import itertools
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -16,7 +16,8 @@ from ...compiled import one_blas_thread
 from ...errors import SteelyardError
 from ...identification.conclude import conclude
 from ...identification.estimate import Estimate
-from ...identification.fit import Estimator
+from ...identification.estimators import Physical
+from ...identification.fit import Estimator, Fit, Progress, silent
 from ...identification.problem import Problem
 from ...identification.shared import with_nominal
 from ...robot.robot import Robot
@@ -32,6 +33,7 @@ _ALIKE = 1e-6
 _95 = 1.959963984540054
 
 _scenes: dict[str, Scene] = {}
+_starts: dict[tuple[str, int], "_Start"] = {}
 
 
 def _settled(scene: Scene) -> Scene:
@@ -69,13 +71,14 @@ def _relative(beta: Array, truth: Array) -> float:
     return float(np.linalg.norm(beta - truth) / np.linalg.norm(truth))
 
 
-def _starts(scene: Scene, guesses: tuple[int, ...]) -> list[_Start]:
-    found = []
-    for index in guesses:
+def _start(scene: Scene, index: int) -> _Start:
+    """An initial guess, made once a process."""
+    key = (scene.key, index)
+    if key not in _starts:
         robot = scene.guess(index)
         beta = scene.base.reduce(robot.parameters)
-        found.append(_Start(index, robot, scene.torque_error(beta), _relative(beta, scene.truth)))
-    return found
+        _starts[key] = _Start(index, robot, scene.torque_error(beta), _relative(beta, scene.truth))
+    return _starts[key]
 
 
 class _Judge:
@@ -152,13 +155,49 @@ def _estimator(task: Task, method: Method, seed: int, guess: int) -> Estimator:
     return made
 
 
-def _solve(problem: Problem, estimator: Estimator) -> tuple[Estimate, float, float]:
-    """The estimate, and the seconds that it and its statistics took."""
-    begun = time.perf_counter()
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """An estimate, and the processor seconds that it and its statistics took."""
+
+    fit: Fit
+    found: Estimate
+    seconds: float
+    statistics: float
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """An estimator that has been to these data already."""
+
+    name: str
+    known: Fit
+
+    def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
+        return self.known
+
+
+def _is_one(fit: Fit, answer: _Answer) -> bool:
+    """Whether a fit's statistics are those of an earlier answer to the same data, because its root is the same."""
+    if any(x is not None for x in (fit.psi, fit.prior, fit.parameters, fit.covariance, fit.deviation, fit.problem)):
+        return False
+    far = np.abs(fit.beta - answer.fit.beta) > _ALIKE * answer.found.base_deviation
+    return not far.any() and bool(np.allclose(fit.weights, answer.fit.weights, rtol=_ALIKE, atol=0.0))
+
+
+def _solve(problem: Problem, estimator: Estimator, before: Sequence[_Answer] = ()) -> _Answer:
+    """The estimate with its statistics, which equal answers share."""
+    begun = time.process_time()
     fit = estimator.fit(problem)
-    solved = time.perf_counter()
-    found = conclude(problem, fit, estimator.name, {}, solved - begun, {})
-    return found, solved - begun, time.perf_counter() - solved
+    seconds = time.process_time() - begun
+    same = next((answer for answer in before if _is_one(fit, answer)), None)
+    if same is None:
+        begun = time.process_time()
+        found = conclude(problem, fit, estimator.name, {}, seconds, {})
+        return _Answer(fit, found, seconds, time.process_time() - begun)
+    theta = problem.model.base.expand(fit.beta, problem.model.nominal)
+    told = {"converged": fit.converged, "message": fit.message, "iterations": fit.iterations}
+    found = replace(same.found, model=problem.model, parameters=theta, base_parameters=fit.beta, **told)
+    return _Answer(fit, found, seconds, same.statistics)
 
 
 def _other_nominal(found: Estimate, problem: Problem) -> Estimate:
@@ -185,23 +224,33 @@ def _row(task: Task, method: Method, seed: int, start: _Start, shared: bool, sco
     }
 
 
+def _needs_no_guess(name: str, problem: Problem) -> bool:
+    return name in FROM_DATA_ALONE and problem.data_set.rank == problem.rank
+
+
 def _of_method(task: Task, method: Method, seed: int, problem: Problem, starts: list[_Start]) -> Iterator[Row]:
     scene = task.scene
     judge = _Judge(scene)
     # What does not look at the initial guess is solved once for all of them.
-    once = method[0] in FROM_DATA_ALONE and problem.data_set.rank == problem.rank
-    answer: tuple[Estimate, float, float] | None = None
+    once = _needs_no_guess(method[0], problem)
+    inner: _Answer | None = None  # of an estimator that another one builds upon
+    answers: list[_Answer] = []
     for start in starts:
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             here = with_nominal(problem, start.robot)
-            if answer is None or not once:
-                answer = _solve(here, _estimator(task, method, seed, start.index))
-            found, *seconds = answer
-            scores = judge.scores(start, _other_nominal(found, here) if once else found, *seconds)
+            made = _estimator(task, method, seed, start.index)
+            if isinstance(made, Physical) and _needs_no_guess(made.inner.name, problem):
+                inner = _solve(here, made.inner) if inner is None else inner
+                made = replace(made, inner=_Solved(made.inner.name, inner.fit))
+            if not (answers and once):
+                answers.append(_solve(here, made, answers))
+            answer = answers[-1]
+            seconds = answer.seconds + (inner.seconds if inner else 0.0)
+            found = _other_nominal(answer.found, here) if once else answer.found
+            scores = judge.scores(start, found, seconds, answer.statistics)
         except Exception as error:  # a campaign counts failures, whatever they are, and goes on
-            answer = None
-            scores = _failed(scene.truth.size, error, time.perf_counter() - begun)
+            scores = _failed(scene.truth.size, error, time.process_time() - begun)
         yield _row(task, method, seed, start, once, scores)
 
 
@@ -210,7 +259,7 @@ def run_task(task: Task) -> list[Row]:
     with single_thread():
         task = replace(task, scene=_settled(task.scene))
         scene = task.scene
-        starts = _starts(scene, task.guesses)
+        starts = [_start(scene, index) for index in task.guesses]
         recordings = [scene.recording(task.noise, seed) for seed in task.seeds]
         try:
             problems = problems_of(scene.robot, recordings, task.preprocessing)

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,10 @@ class Scene:
 
     def __post_init__(self) -> None:
         _ = self.key
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs; the rest it derives itself, which is less than to send it."""
+        return {name: value for name, value in self.__dict__.items() if name in (*self.__dataclass_fields__, "key")}
 
     @cached_property
     def key(self) -> str:

@@ -19,11 +19,12 @@ def levenberg_marquardt(R: Array, y: Array, start: Array, tolerance: float, most
     x, damping = start.copy(), 1e-3
     lengths = np.linalg.norm(R, axis=0)
     lengths[lengths == 0] = 1.0
+    # In units of the columns' lengths damping adds to the squares of the singular values, whatever it is.
+    U, s, Vt = np.linalg.svd(R / lengths, full_matrices=False)
     e = R @ x - y
     cost = float(e @ e)
     for done in range(1, most + 1):
-        stacked = np.vstack([R, np.sqrt(damping) * np.diag(lengths)])
-        step = np.linalg.lstsq(stacked, np.concatenate([-e, np.zeros(len(x))]), rcond=None)[0]
+        step = (Vt.T @ (s / (s**2 + damping) * (U.T @ -e))) / lengths
         trial = R @ (x + step) - y
         better = float(trial @ trial)
         if better <= cost:

@@ -14,6 +14,7 @@ then in the small coefficients of r, where it does no harm: normal equations squ
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,28 +89,36 @@ def independent(rows: Array, constant: Array) -> tuple[Array, Array, float]:
     return Vt[keep], turned[keep] / s[keep], float(np.abs(contradiction).max(initial=0.0))
 
 
-def _entropic_blocks(model: Model, start: int, width: int) -> list[Block]:
-    """The log-determinants: for each body 10 entries of Z and 4 logarithms, from column `start` on."""
+@cache
+def _pattern() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Array]:
+    """Where svec [[X, Z], [Zᵀ, diag Z]] has X; and the slot, the entry of Z and the factor of all else."""
     row, col = np.tril_indices(8)[::-1]
     scale = np.where(row == col, 1.0, np.sqrt(2.0))
-    X_slots = np.flatnonzero(col < 4)
+    found = []
+    for k, (i, j) in enumerate(zip(*_LOWER, strict=True)):
+        at = int(np.flatnonzero((row == i) & (col == 4 + j))[0])
+        found.append((at, k, float(scale[at])))
+        if i == j:
+            found.append((int(np.flatnonzero((row == 4 + i) & (col == 4 + i))[0]), k, 1.0))
+    slots, entries, factors = (np.array(column) for column in zip(*found, strict=True))
+    return np.flatnonzero(col < 4), slots, entries, factors
+
+
+def _entropic_blocks(model: Model, start: int, width: int) -> list[Block]:
+    """The log-determinants: for each body 10 entries of Z and 4 logarithms, from column `start` on."""
+    of_X, slots, entries, factors = _pattern()
     blocks = []
     for first, rows, constant in zip(range(start, width, 14), model.rows, model.constant, strict=True):
-        matrix = sparse.lil_array((36, width))
-        matrix[X_slots, : rows.shape[1]] = rows
-        for k, (i, j) in enumerate(zip(*_LOWER, strict=True)):
-            at = np.flatnonzero((row == i) & (col == 4 + j))
-            matrix[at, first + k] = scale[at]
-            if i == j:
-                matrix[np.flatnonzero((row == 4 + i) & (col == 4 + i)), first + k] = 1.0
+        i, j = np.nonzero(rows)
+        where = np.concatenate([of_X[i], slots]), np.concatenate([j, first + entries])
         whole = np.zeros(36)
-        whole[X_slots] = constant
-        blocks.append(Block(sparse.csr_array(matrix), whole, "semidefinite"))
+        whole[of_X] = constant
+        matrix = sparse.csr_array((np.concatenate([rows[i, j], factors]), where), shape=(36, width))
+        blocks.append(Block(matrix, whole, "semidefinite"))
         for log, diagonal in enumerate(_DIAGONAL):
-            cone = sparse.lil_array((3, width))
-            cone[0, first + 10 + log] = 1.0
-            cone[2, first + diagonal] = 1.0
-            blocks.append(Block(sparse.csr_array(cone), np.array([0.0, 1.0, 0.0]), "exponential"))
+            at = np.array([0, 2]), np.array([first + 10 + log, first + diagonal])
+            cone = sparse.csr_array((np.ones(2), at), shape=(3, width))
+            blocks.append(Block(cone, np.array([0.0, 1.0, 0.0]), "exponential"))
     return blocks
 
 
