@@ -18,8 +18,8 @@ from steelyard.evaluation.campaign.engine import Crew, run_tasks
 from steelyard.evaluation.campaign.guesses import initial_guess
 from steelyard.evaluation.campaign.preparing import problems_of
 from steelyard.evaluation.campaign.runs import run_task
-from steelyard.evaluation.campaign.scene import Noise, Scene, robot_with_friction, seeds_for
-from steelyard.evaluation.campaign.settings import Study, read_study, study_names
+from steelyard.evaluation.campaign.scene import Noise, Scene, load_settings, robot_with_friction, seeds_for
+from steelyard.evaluation.campaign.settings import Study, prepared_methods, read_study, study_names
 from steelyard.evaluation.campaign.summary import references, summarise
 from steelyard.evaluation.campaign.table import CLOCKS, VECTORS, read_table, table_of, write_table
 from steelyard.excitation.trajectory import Fourier
@@ -219,7 +219,9 @@ def test_tables_come_back_as_they_were_written(alone, tmp_path, suffix):
 
 def test_studies_that_come_along_can_be_read():
     for name in study_names():
-        assert read_study(name).name == name
+        study = read_study(name, load_settings)
+        assert study.name == name
+        assert all(methods for methods in prepared_methods(study).values())
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,11 @@ def _line(root: yaml.Node | None, location: tuple[int | str, ...]) -> int:
     return line + 1
 
 
+def line_of(text: str, location: tuple[int | str, ...]) -> int:
+    """The line of a field, for faults that are found after reading."""
+    return _line(yaml.compose(text, Loader=yaml.SafeLoader), location)
+
+
 def _schema_in(annotation: Any) -> type[BaseModel] | None:
     """The checked fields that an annotation holds, alone or in a container."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..errors import OptionError
 from ..evaluation.campaign.campaign import Campaign, Cost, costs, run_campaign
 from ..evaluation.campaign.engine import Crew, Watch, default_workers
-from ..evaluation.campaign.settings import Study, read_study, study_names
+from ..evaluation.campaign.scene import load_settings
+from ..evaluation.campaign.settings import Study, narrowed, read_study, study_names
 from ..evaluation.campaign.summary import as_records
 from ..report.campaign import COLUMNS, noise_of, write_campaign_report
 from .options import AsJson, is_quiet, names
@@ -56,7 +57,7 @@ def _narrowed(study: Study, estimators: str | None, guesses: int | None, seeds: 
         return study
     if given.get("estimators") == []:
         raise OptionError("no estimator was named; leave --estimators out for those of the study")
-    return Study.model_validate({**study.model_dump(), **given})
+    return narrowed(study, given)
 
 
 def _print_costs(found: Sequence[Cost], workers: int, as_json: bool) -> None:
@@ -117,7 +118,7 @@ def benchmark_command(
 
     Example: `steelyard benchmark quick`, `steelyard benchmark birdy-tx40 --estimators linear --seeds 5`
     """
-    chosen = _narrowed(read_study(study), estimators, guesses, seeds)
+    chosen = _narrowed(read_study(study, load_settings), estimators, guesses, seeds)
     folder = Path(f"benchmark-{chosen.name}") if output is None else output
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{folder} is a file; give a folder for the results")

@@ -2,20 +2,24 @@
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+
+import numpy as np
 
 from ...excitation.design import Progress
 from ...excitation.exchange import read_trajectory, write_trajectory
 from ...excitation.trajectory import Trajectory
 from ...files import whole_or_not
-from .cells import Method, Task, tasks_of
+from .cells import Task, tasks_of
 from .engine import Crew, Watch, run_tasks
+from .methods import Method, is_direct, label_of
 from .runs import run_task, single_thread
-from .scene import Scene, design_motions, robot_with_friction
-from .settings import RobotSettings, Study, label_of, methods_of
+from .scene import Scene, design_motions, load_settings, robot_with_friction
+from .settings import RobotSettings, Study
 from .summary import Score, references, summarise
 from .table import Table, table_name
 
@@ -40,9 +44,13 @@ def _motions(
     settings: RobotSettings, study: Study, folder: Path, say: Say, progress: Progress | None
 ) -> list[Trajectory]:
     """The two excitations of a robot, designed once a folder."""
-    name = Path(settings.model).stem
-    key = hashlib.sha256(f"{study.digest} {settings.model_dump_json()}".encode()).hexdigest()[:12]
-    paths = [folder / f"{name}-{key}-{what}.npz" for what in ("training", "validation")]
+    name, digest = settings.label, hashlib.sha256(f"{study.seed} {study.trajectory.model_dump_json()}".encode())
+    robot = load_settings(settings)
+    limits = (getattr(robot.limits, field.name) for field in fields(robot.limits))
+    for values in (robot.links, robot.dofs, robot.body_parameters, robot.joint_parameters, robot.gravity, *limits):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    safe = re.sub(r"[^\w.-]", "_", name)
+    paths = [folder / f"{safe}-{digest.hexdigest()[:12]}-{what}.npz" for what in ("training", "validation")]
     if not all(path.is_file() for path in paths):
         say(f"designing two excitations of {name}")
         for path, trajectory in zip(paths, design_motions(settings, study, progress), strict=True):
@@ -59,8 +67,7 @@ def scenes_of(study: Study, folder: Path, say: Say = silent, progress: Progress 
         training, validation = _motions(settings, study, folder, say, progress)
         for friction in study.friction:
             robot, law = robot_with_friction(settings, friction)
-            name = Path(settings.model).stem
-            scenes.append(Scene(study, name, friction, robot, law, training, validation))
+            scenes.append(Scene(study, settings.label, friction, robot, law, training, validation))
     return scenes
 
 
@@ -114,11 +121,9 @@ def costs(study: Study, folder: Path, say: Say = silent, progress: Progress | No
     """Try every estimator once and say what the whole study would cost."""
     tasks = tasks_of(scenes_of(study, folder, say, progress))
     found = []
-    for method in methods_of(study):
-        label = label_of(*method)
+    for label, method in {label_of(*method): method for task in tasks for method in task.methods}.items():
         say(f"trying {label}")
         runs = sum(len(t.seeds) * len(t.guesses) for t in tasks if method in t.methods)
         # Estimators of the regression share its making among all guesses; so do they here.
-        direct = len(next(t for t in tasks if method in t.methods).methods) > 1
-        found.append(Cost(label, runs, _tried(tasks, method, study.guesses if direct else 1)))
+        found.append(Cost(label, runs, _tried(tasks, method, study.guesses if is_direct(method) else 1)))
     return found

@@ -2,22 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from ... import __version__
+from .methods import Method, is_direct, label_of
 from .scene import Noise, Scene
-from .settings import DIRECT, label_of, methods_of
+from .settings import prepared_methods
 
 # Guesses that one task of an estimator that simulates takes on: minutes of work, not hours.
 _GUESSES_A_TASK = 5
 # Noise runs of one motion that share a factorisation.
 _SEEDS_A_TASK = 16
-
-Method = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +34,12 @@ class Task:
     def key(self) -> str:
         """A name for its part of the table, by all that it depends on."""
         labels = [label_of(*method) for method in self.methods]
-        told = [self.scene.key, *self.noise, self.preprocessing, self.seeds, self.guesses, labels]
+        told = [__version__, self.scene.key, *self.noise, self.preprocessing, self.seeds, self.guesses, labels]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
     @property
     def rows(self) -> int:
         return len(self.seeds) * len(self.guesses) * len(self.methods)
-
-
-def is_direct(method: Method) -> bool:
-    """Whether it solves the regression, rather than simulate or filter."""
-    return method[0].removeprefix("Physical ") in DIRECT
 
 
 def levels_of(scene: Scene) -> tuple[Noise, ...]:
@@ -79,9 +73,9 @@ def tasks_of(scenes: Sequence[Scene]) -> list[Task]:
     found: list[tuple[int, Task]] = []
     for scene in scenes:
         study = scene.study
-        methods = methods_of(study)
+        prepared = prepared_methods(study)
         seeds = len(scene.truth) if study.seeds is None else study.seeds
         for noise in levels_of(scene):
-            for how in study.preprocessing:
+            for how, methods in prepared.items():
                 found += [(task.seeds[0], task) for task in _of_level(scene, noise, how, methods, seeds)]
     return [task for _, task in sorted(found, key=lambda pair: pair[0])]

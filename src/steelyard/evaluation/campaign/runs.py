@@ -21,10 +21,10 @@ from ...identification.fit import Estimator, Fit, Progress, silent
 from ...identification.problem import Problem
 from ...identification.shared import with_nominal
 from ...robot.robot import Robot
-from .cells import Method, Task
+from .cells import Task
+from .methods import FROM_DATA_ALONE, Method, label_of, make_estimator
 from .preparing import problems_of
 from .scene import Scene, seeds_for
-from .settings import FROM_DATA_ALONE, label_of, make_estimator
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
@@ -117,6 +117,7 @@ class _Judge:
             "feasible": not found.invalid,
             "iterations": int(found.iterations),
             "simulations": int(fit.get("simulations", 0)),
+            "evaluations": 1 + int(fit.get("simulations", 0)),
             "seconds": seconds,
             "statistics_seconds": statistics,
             "beta": beta,
@@ -138,6 +139,7 @@ def _failed(rank: int, error: Exception, seconds: float) -> Row:
         "feasible": False,
         "iterations": 0,
         "simulations": 0,
+        "evaluations": 0,
         "seconds": seconds,
         "statistics_seconds": 0.0,
         "beta": nothing,
@@ -195,8 +197,15 @@ def _solve(problem: Problem, estimator: Estimator, before: Sequence[_Answer] = (
         found = conclude(problem, fit, estimator.name, {}, seconds, {})
         return _Answer(fit, found, seconds, time.process_time() - begun)
     theta = problem.model.base.expand(fit.beta, problem.model.nominal)
-    told = {"converged": fit.converged, "message": fit.message, "iterations": fit.iterations}
-    found = replace(same.found, model=problem.model, parameters=theta, base_parameters=fit.beta, **told)
+    found = replace(
+        same.found,
+        model=problem.model,
+        parameters=theta,
+        base_parameters=fit.beta,
+        converged=fit.converged,
+        message=fit.message,
+        iterations=fit.iterations,
+    )
     return _Answer(fit, found, seconds, same.statistics)
 
 

@@ -48,8 +48,11 @@ def seeds_for(study_seed: int, *key: object) -> np.random.SeedSequence:
     return np.random.SeedSequence(study_seed, spawn_key=words)
 
 
-def _load(settings: RobotSettings) -> Robot:
-    robot = load_robot(settings.model, lock=list(settings.lock) or None)
+def load_settings(settings: RobotSettings) -> Robot:
+    """The robot of a study, if the closed loop can simulate it."""
+    robot = load_robot(settings.model, lock=list(settings.lock) or None, bodies=list(settings.bodies) or None)
+    if robot.nq != robot.n:
+        raise OptionError(f"{robot.name} has ball or free joints; studies are for robots of hinges and slides")
     if settings.armature is None:
         return robot
     if len(settings.armature) != robot.n:
@@ -61,7 +64,7 @@ def _load(settings: RobotSettings) -> Robot:
 
 def design_motions(settings: RobotSettings, study: Study, progress: Progress | None) -> tuple[Trajectory, Trajectory]:
     """The excitation to learn from, and another to judge by."""
-    robot, wanted = _load(settings), study.trajectory
+    robot, wanted = load_settings(settings), study.trajectory
     found = [
         design_excitation(
             robot,
@@ -81,7 +84,7 @@ def design_motions(settings: RobotSettings, study: Study, progress: Progress | N
 
 def robot_with_friction(settings: RobotSettings, friction: str) -> tuple[Robot, FrictionLaw | None]:
     """The true robot with the columns that its friction calls for, and the law where no columns are enough for it."""
-    robot = _load(settings)
+    robot = load_settings(settings)
     limits = np.where(np.isfinite(robot.limits.torque), robot.limits.torque, 50.0)
     law = friction_named(friction, limits)
     base = law.steady_state() if isinstance(law, LuGre) else law

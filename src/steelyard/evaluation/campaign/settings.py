@@ -2,20 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
-from ...errors import OptionError, unknown_name
-from ...identification.estimators import ESTIMATORS, Physical
-from ...identification.fit import Estimator
+from ...errors import OptionError, SteelyardError, unknown_name
 from ...physics.friction import FRICTION_NAMES
-from ...yamlfile import Fields, parse_fields, tuple_of_list
-from .preparing import PREPARATIONS
+from ...yamlfile import Fields, line_of, parse_fields, tuple_of_list
+from .methods import GROUPS, Method, label_of, make_estimator, spelt_out
+from .preparing import preparation
 
 MAX_CHARACTERS = 50_000
 EXAMPLES = {  # the first stands for the file as a whole
@@ -30,28 +28,81 @@ EXAMPLES = {  # the first stands for the file as a whole
     "converged": "converged: {torque_error: 0.05}",
 }
 
+
+def _said(check: Callable[[Any], Any]) -> BeforeValidator:
+    """A check whose sentence comes with the line of the item."""
+
+    def checked(value: Any) -> Any:
+        try:
+            return check(value)
+        except OptionError as error:
+            raise ValueError(str(error)) from None
+
+    return BeforeValidator(checked)
+
+
+def _friction(name: Any) -> Any:
+    if isinstance(name, str) and name not in FRICTION_NAMES:
+        raise OptionError(unknown_name("friction law", name, FRICTION_NAMES))
+    return name
+
+
+def _preprocessing(name: Any) -> Any:
+    if isinstance(name, str):
+        preparation(name)
+    return name
+
+
+def _method(item: Any) -> Any:
+    """A name, or a single-item mapping {name: settings}, as a pair; what the estimator refuses is said here."""
+    if isinstance(item, Mapping) and len(item) == 1:
+        ((name, settings),) = item.items()
+    elif isinstance(item, tuple | list) and len(item) == 2:
+        name, settings = item
+    else:
+        name, settings = item, {}
+    settings = {} if settings is None else settings
+    if not isinstance(name, str) or not isinstance(settings, Mapping):
+        raise OptionError(f"{item!r} is no estimator; write a name, or one with settings as IRLS: {{loss: tukey}}")
+    settings = {str(key): value for key, value in settings.items()}
+    hows = settings.get("preprocessing", ())
+    if isinstance(hows, str):
+        settings["preprocessing"] = hows = [hows]
+    if not (isinstance(hows, list | tuple) and all(isinstance(how, str) for how in hows)):
+        raise OptionError(f"preprocessing of {name} is {hows!r}; give a name or a list of names")
+    for how in hows:
+        preparation(how)
+    others = {key: value for key, value in settings.items() if key != "preprocessing"}
+    if name in GROUPS and others:
+        raise OptionError(f"{name} is a group of estimators and takes no settings but preprocessing")
+    for one, preset in spelt_out(name, {}):
+        make_estimator(one, {**{k: v for k, v in preset.items() if k != "preprocessing"}, **others})
+    return name, settings
+
+
+def _robot(item: Any) -> Any:
+    return {"model": item} if isinstance(item, str) else item
+
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
-Levels = Annotated[tuple[NotNegative, ...], BeforeValidator(tuple_of_list), Field(min_length=1)]
-Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list), Field(min_length=1)]
-
-# Least squares and its kin: they solve the regression and do not simulate. Which of them come to the same answer from
-# any initial guess, when the data show all base parameters, is a matter of their mathematics.
-DIRECT = ("OLS", "WLS", "IRLS", "TLS", "ML", "MAP", "Ridge")
-FROM_DATA_ALONE = ("OLS", "WLS", "IRLS", "TLS")
-GROUPS = {
-    "linear": ("OLS", "WLS", "IRLS", "TLS", "ML", "Physical WLS"),
-    "all": (*ESTIMATORS, "Physical WLS"),
-}
+List = BeforeValidator(tuple_of_list)
+Levels = Annotated[tuple[NotNegative, ...], List, Field(min_length=1)]
 
 
 class RobotSettings(Fields):
     """A robot, and what its model file does not have."""
 
-    model: str
-    lock: Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)] = ()
-    armature: Annotated[tuple[NotNegative, ...], BeforeValidator(tuple_of_list)] | None = None  # kg·m², one a joint
+    model: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1)] | None = None  # in the table; that of the model's file
+    lock: Annotated[tuple[str, ...], List] = ()
+    bodies: Annotated[tuple[str, ...], List] = ()  # those to identify; all
+    armature: Annotated[tuple[NotNegative, ...], List] | None = None  # kg·m², one a joint
+
+    @property
+    def label(self) -> str:
+        return self.name or Path(self.model).stem
 
 
 class NoiseSettings(Fields):
@@ -76,40 +127,16 @@ class Criteria(Fields):
     torque_error: Positive = 0.05  # relative, on the validation trajectory, and it must beat the initial guess
 
 
-def pairs_of(value: Any) -> Any:
-    """Names and single-item mappings {name: settings} as pairs."""
-    if not isinstance(value, list | tuple):
-        return value
-    pairs = []
-    for item in value:
-        if isinstance(item, Mapping) and len(item) == 1:
-            ((name, settings),) = item.items()
-            pairs.append((str(name), dict(settings or {})))
-        elif isinstance(item, str):
-            pairs.append((item, {}))
-        elif isinstance(item, tuple):
-            pairs.append(item)
-        else:
-            raise ValueError(f"{item!r} is no estimator; write a name, or one with settings as IRLS: {{loss: tukey}}")
-    return tuple(pairs)
-
-
-def _robots(value: Any) -> Any:
-    if not isinstance(value, list | tuple):
-        return value
-    return tuple({"model": item} if isinstance(item, str) else item for item in value)
-
-
 class Study(Fields):
     """Everything that a campaign does; a table follows from it alone."""
 
     name: str = "study"
     seed: Annotated[int, Field(ge=0)] = 1
-    robots: Annotated[tuple[RobotSettings, ...], BeforeValidator(_robots), Field(min_length=1)]
-    friction: Names = ("coulomb-viscous",)
+    robots: Annotated[tuple[Annotated[RobotSettings, BeforeValidator(_robot)], ...], List, Field(min_length=1)]
+    friction: Annotated[tuple[Annotated[str, _said(_friction)], ...], List, Field(min_length=1)] = ("coulomb-viscous",)
     noise: NoiseSettings
-    estimators: Annotated[tuple[tuple[str, dict[str, Any]], ...], BeforeValidator(pairs_of), Field(min_length=1)]
-    preprocessing: Names = ("auto",)
+    estimators: Annotated[tuple[Annotated[tuple[str, dict[str, Any]], _said(_method)], ...], List, Field(min_length=1)]
+    preprocessing: Annotated[tuple[Annotated[str, _said(_preprocessing)], ...], List, Field(min_length=1)] = ("auto",)
     guesses: Count = 1
     guess_deviation: NotNegative = 0.15
     seeds: Count | None = None  # as many as base parameters
@@ -120,6 +147,15 @@ class Study(Fields):
     resimulate: bool = True
     resimulation_hz: Positive = 1000.0
 
+    @field_validator("robots")
+    @classmethod
+    def _told_apart(cls, robots: tuple[RobotSettings, ...]) -> tuple[RobotSettings, ...]:
+        labels = [robot.label for robot in robots]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two robots are called {label}; give one of them a name: of its own")
+        return robots
+
     @property
     def digest(self) -> str:
         """A hash of what a single run depends on; how many there are, and of which estimators, is left out."""
@@ -128,37 +164,15 @@ class Study(Fields):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def label_of(name: str, settings: Mapping[str, Any]) -> str:
-    """An estimator's name with what was set."""
-    told = ", ".join(f"{key}={value}" for key, value in sorted(settings.items()))
-    return f"{name}({told})" if told else name
-
-
-def make_estimator(name: str, settings: Mapping[str, Any]) -> Estimator:
-    """The estimator of a study, with settings of its own; `Physical X` is X with bodies that can exist."""
-    inner = name.removeprefix("Physical ")
-    if inner != name:
-        made: Estimator = Physical(inner=make_estimator(inner, {}), **settings)
-        return made
-    if name not in ESTIMATORS:
-        raise OptionError(unknown_name("estimator", name, [*ESTIMATORS, "Physical WLS", *GROUPS]))
-    known = {field.name for field in fields(ESTIMATORS[name])}
-    wrong = [key for key in settings if key not in known]
-    if wrong:
-        raise OptionError(unknown_name(f"setting of {name}", wrong[0], sorted(known)))
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
-    method: Estimator = ESTIMATORS[name](**given)
-    return method
-
-
-def methods_of(study: Study) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """The estimators of a study, groups spelt out, each once."""
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+def prepared_methods(study: Study) -> dict[str, tuple[Method, ...]]:
+    """The estimators behind each way of preprocessing, groups spelt out, each once."""
+    found: dict[str, dict[str, Method]] = {how: {} for how in study.preprocessing}
     for name, settings in study.estimators:
-        for each in GROUPS.get(name, (name,)):
-            make_estimator(each, settings if each == name else {})
-            found.setdefault(label_of(each, settings), (each, settings))
-    return tuple(found.values())
+        for one, preset in spelt_out(name, settings):
+            told = {key: value for key, value in {**preset, **settings}.items() if key != "preprocessing"}
+            for how in settings.get("preprocessing") or preset.get("preprocessing") or study.preprocessing:
+                found.setdefault(how, {}).setdefault(label_of(one, told), (one, told))
+    return {how: tuple(methods.values()) for how, methods in found.items() if methods}
 
 
 def study_names() -> tuple[str, ...]:
@@ -167,20 +181,25 @@ def study_names() -> tuple[str, ...]:
     return tuple(sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml")))
 
 
-def _check(study: Study, where: str) -> Study:
-    for given, valid, what in (
-        (study.friction, FRICTION_NAMES, "friction law"),
-        (study.preprocessing, tuple(PREPARATIONS), "preprocessing"),
-    ):
-        for name in given:
-            if name not in valid:
-                raise OptionError(f"{where}: " + unknown_name(what, name, valid))
-    methods_of(study)
-    return study
+def narrowed(study: Study, changes: Mapping[str, Any]) -> Study:
+    """A study with other fields, checked like one from a file."""
+    try:
+        return Study.model_validate({**study.model_dump(), **changes})
+    except ValidationError as invalid:
+        fault = invalid.errors(include_url=False)[0]
+        told = fault.get("ctx", {}).get("error", fault["msg"])
+        raise OptionError(f"{fault['loc'][0] if fault['loc'] else 'study'}: {told}") from None
 
 
-def read_study(name: str | Path) -> Study:
-    """A study from a YAML file, or one that comes with Steelyard by its name."""
+def _beside(settings: RobotSettings, folder: Path) -> RobotSettings:
+    """A model's path is taken from where the study's file is; library names stay what they are."""
+    path = folder / settings.model
+    return settings.model_copy(update={"model": str(path.resolve())}) if path.is_file() else settings
+
+
+def read_study(name: str | Path, check: Callable[[RobotSettings], object] | None = None) -> Study:
+    """A study from a YAML file, or one that comes with Steelyard by its name; `check` may refuse a robot."""
+    folder = None
     if str(name) in study_names():
         text, where = (files(__package__) / "studies" / f"{name}.yaml").read_text(encoding="utf-8"), str(name)
     else:
@@ -188,7 +207,17 @@ def read_study(name: str | Path) -> Study:
         if path.suffix.lower() not in (".yaml", ".yml"):
             raise OptionError(unknown_name("study", str(name), study_names()) + ", or a file that ends in .yaml")
         try:
-            text, where = path.read_text(encoding="utf-8"), str(path)
+            text, where, folder = path.read_text(encoding="utf-8"), str(path), path.parent
         except (OSError, UnicodeDecodeError) as error:
             raise OptionError(f"{path} cannot be read: {error}") from None
-    return _check(parse_fields(Study, text, where, OptionError, "a study", EXAMPLES, MAX_CHARACTERS), where)
+    study = parse_fields(Study, text, where, OptionError, "a study", EXAMPLES, MAX_CHARACTERS)
+    if folder is not None:
+        study = study.model_copy(update={"robots": tuple(_beside(robot, folder) for robot in study.robots)})
+        if "name" not in study.model_fields_set:
+            study = study.model_copy(update={"name": Path(where).stem})
+    for k, robot in enumerate(study.robots if check is not None else ()):
+        try:
+            check(robot)  # type: ignore[misc]
+        except SteelyardError as error:
+            raise OptionError(f"{where}, line {line_of(text, ('robots', k))}: {error}") from None
+    return study

@@ -12,7 +12,8 @@ from ...identification.fit import Estimator
 from ...identification.terms import TERMS
 from ...physics.friction import FRICTION_NAMES
 from ...yamlfile import Fields, parse_fields, tuple_of_list
-from ..campaign.settings import Count, NotNegative, Positive, make_estimator, pairs_of
+from ..campaign.methods import make_estimator, pairs_of
+from ..campaign.settings import Count, NotNegative, Positive
 
 MAX_CHARACTERS = 50_000
 EXAMPLES = {  # the first stands for the file as a whole
