@@ -383,3 +383,12 @@ def test_real_recordings_come_through(real_data):
     # The motion has its last harmonic below 1 Hz; jitter of the stamps makes noise from about 2 Hz on.
     assert 1.0 < cutoff < 10.0
     assert np.abs(out.qdd).max() < 10.0
+
+
+def test_automatic_decimation_is_one_that_its_own_rate_can_carry():
+    """A cut-off of 2.655 Hz is told as 2.66 Hz, of which every 188th row of 1000 Hz would be one too few."""
+    t = np.arange(22600) / 1000.0
+    q = np.sin(2 * np.pi * 0.2 * t)[:, None] + 0.3 * np.sin(2 * np.pi * 0.1 * t)[:, None]
+    method = automatic_decimation(Recording(t, q, q))
+    assert method is not None
+    method.taps(1000.0)

@@ -98,10 +98,10 @@ def automatic_decimation(recording: Recording) -> Decimation | None:
     motion = [band.motion_hz for band in motion_bands(dataclasses.replace(recording, qd=None), rate)[0]]
     if not motion:
         return None
-    cutoff = TIMES_THE_MOTION * max(motion)
+    cutoff = float(f"{TIMES_THE_MOTION * max(motion):.3g}")  # as it is told, before the step follows from it
     factor = int(rate / (ROWS_A_CYCLE * cutoff))
     if factor < 2:
         return None
-    method = Decimation(float(f"{cutoff:.3g}"), factor)
+    method = Decimation(cutoff, factor)
     # A recording so short that the filter would eat it is better used whole.
     return method if 2 * method.half(rate) < 0.2 * len(recording) else None
