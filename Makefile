@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo docs test lint types bench clean
 
 demo: $(STAMP)
-	$(BIN)/steelyard info panda
-	$(BIN)/steelyard check panda
-	mkdir -p demo
-	$(BIN)/steelyard excite panda --starts 1 --output demo/trajectory.csv --plot demo/trajectory.html
-	$(BIN)/steelyard simulate panda --trajectory demo/trajectory.csv --torque-noise 0.1 --output demo/recording.npz
+	$(BIN)/steelyard demo --output demo
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "open docs/_build/index.html"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
@@ -34,5 +34,5 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

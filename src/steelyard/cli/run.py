@@ -13,8 +13,10 @@ from ..errors import OptionError
 from ..evaluation.job.settings import Job, built_in, parse_job, read_job
 from ..evaluation.job.work import Finished, run_job
 from ..evaluation.truth import Truth
+from ..files import checked_output
 from ..identification.estimate import Estimate
 from ..identification.result_file import plain, save_result
+from ..report.figure import write_figure
 from ..report.identification import write_report
 from ..robot.export import FORMATS, export_model
 from ..robot.load import load_robot
@@ -216,6 +218,9 @@ def demo_command(
         str, typer.Argument(help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")
     ] = "panda",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path("demo"),
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Picture of measured, nominal and identified torque, .svg.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the true robot and of the noise.", min=0)] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -225,6 +230,8 @@ def demo_command(
 
     Example: `steelyard demo`, `steelyard demo ur5e --output demo_ur5e`
     """
+    if figure is not None:
+        checked_output(figure, (".svg",))
     given = Path(model)
     name = str(given.resolve()) if given.is_file() else model
     load_robot(name)  # what cannot be loaded is said before anything is written
@@ -233,7 +240,9 @@ def demo_command(
     _check_output(output, job)
     output.mkdir(exist_ok=True)
     (output / "study.yaml").write_text(text, encoding="utf-8")
-    _do(job, output, output, True, as_json)
+    done = _do(job, output, output, True, as_json)
+    if figure is not None and done.outcome is not None:
+        write_figure(done.outcome, figure)
     if not as_json:
         say(console(), f"Open {output / 'report.html'} in a browser; {output / 'study.yaml'} is yours to change.")
 
