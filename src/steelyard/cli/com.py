@@ -23,8 +23,6 @@ from .com_demo import demonstration
 from .options import AsJson, Lock, Seed, locks_in, names, numbers
 from .output import add_row, console, number, print_json, say, table
 
-_Names = Annotated[str | None, typer.Option(metavar="A,B,…")]
-
 
 @contextmanager
 def _busy(what: str) -> Iterator[None]:
@@ -186,9 +184,15 @@ def com(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="A library robot, or an MJCF or URDF file.")
     ] = None,
-    hip: _Names = None,
-    knee: _Names = None,
-    wheel: _Names = None,
+    hip: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="The hip joints; default: the first hinge of each leg.")
+    ] = None,
+    knee: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="The knee joints; default: the second hinge of each leg.")
+    ] = None,
+    wheel: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="The wheel joints; default: the last hinge of each leg.")
+    ] = None,
     imu: Annotated[
         str | None, typer.Option(metavar="SITE", help="The IMU's site; default: the model's accelerometer's.")
     ] = None,

@@ -104,7 +104,9 @@ def gear(
     stiffness: Annotated[
         float | None, typer.Option(metavar="N·M/RAD", help="Of the transmission, at the joint: gives the resonances.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Take the load's inertia from a model, with --joint.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Take the load's inertia from a model, with --joint.")
+    ] = None,
     joint: Annotated[str | None, typer.Option(help="A joint of that model, in its home pose.")] = None,
     as_json: AsJson = False,
 ) -> None:
