@@ -25,7 +25,6 @@ from steelyard.identification.estimators.instruments import differenced
 from steelyard.identification.model import Experiment
 from steelyard.identification.problem import build_problem
 from steelyard.robot.inertia import from_log_cholesky, log_cholesky
-from steelyard.simulation.controllers import pid_for
 from steelyard.simulation.sensors import Sensors
 
 
@@ -76,7 +75,7 @@ class Score:
         mean = errors.mean(axis=0)
         t = np.abs(mean) / errors.std(axis=0, ddof=1) * np.sqrt(N)
         hotelling = float(N * mean @ np.linalg.solve(np.cov(errors.T), mean))
-        p = scipy.stats.f.sf(hotelling * (N - r) / (r * (N - 1)), r, N - r) if N > r else float("nan")
+        p = scipy.stats.f.sf(hotelling * (N - r) / (r * (N - 1)), r, N - r) if r < N else float("nan")
         inside = np.mean(np.abs(np.array(self.scores)) < 1.96)
         return (
             f"| {name} | {(t < 2).sum()} of {r} | {t.max():.1f} | {p:.2g} | {100 * inside:.0f} % | "

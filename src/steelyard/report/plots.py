@@ -41,7 +41,9 @@ def styled(figure: go.Figure, height: int, **margin: int) -> go.Figure:
         showlegend=False,
         hovermode="closest",
     )
-    figure.update_xaxes(automargin=True, ticks="outside", ticklen=4, zeroline=False, title_standoff=8, title_font_size=12.5)
+    figure.update_xaxes(
+        automargin=True, ticks="outside", ticklen=4, zeroline=False, title_standoff=8, title_font_size=12.5
+    )
     figure.update_yaxes(automargin=True, zeroline=True, title_standoff=8, title_font_size=12.5)
     figure.update_annotations(font_size=12.5)
     return figure
