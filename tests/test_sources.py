@@ -518,6 +518,33 @@ def test_two_meshes_of_one_name_stay_two(tmp_path):
     assert source.model.ngeom == 4
 
 
+def test_a_link_that_moves_without_inertial_gets_a_placeholder_only_where_no_link_has_one(tmp_path):
+    bare = read(
+        tmp_path, urdf(link("a"), link("b", ""), link("t", ""), joint("j", "a", "b"), joint("w", "b", "t", "fixed"))
+    )
+    assert bare.model.body("b").mass == 1
+    assert bare.model.body("t").mass == 0
+    assert [note for note in bare.notes if "placeholders" in note and "'b'" in note]
+    gimbal = urdf(link("a"), link("b", ""), link("c"), joint("j", "a", "b"), joint("k", "b", "c"))
+    massless = read(tmp_path, gimbal)
+    assert massless.model.body("b").mass == 1e-3
+    assert massless.notes == (
+        "'b' move without any <inertial>: read as next to massless, a sphere of 0.001 kg and radius 0.01 m at the "
+        "link's origin",
+    )
+
+
+def test_a_moment_below_zero_by_the_digits_that_were_printed_is_mended_and_a_greater_one_refused(tmp_path):
+    def moments(least):
+        text = f'<mass value="0.01"/><inertia ixx="{least}" iyy="3.5e-8" izz="9e-8" ixy="0" ixz="0" iyz="0"/>'
+        return urdf(link("a"), link("b", text), joint("j", "a", "b"))
+
+    (note,) = read(tmp_path, moments(-3.5e-8)).notes
+    assert "that of no rigid body" in note
+    with pytest.raises(ModelError, match=r"principal moment of -3\.5e-07"):
+        read(tmp_path, moments(-3.5e-7))
+
+
 def test_geometry_gives_no_mass_to_a_link_without_inertial_whether_its_mesh_is_there_or_not(tmp_path):
     ball = '<collision><geometry><sphere radius="1"/></geometry></collision>'
     robot = urdf(link("a"), link("b"), link("c", "", ball), joint("j", "a", "b"), joint("w", "b", "c", "fixed"))
@@ -593,7 +620,6 @@ BAD_URDF = {
     "same link": ((link("a"), link("a")), "line 2: link 'a' of line 1 comes again"),
     "no name": ((link(""),), "a <link> has no name"),
     "no links": ((), "has no links"),
-    "massless": (pair(link("b", "")), "'b' moves, but neither it nor anything welded to it has a mass"),
     "negative mass": (pair(link("b", f'<mass value="-1"/>{FULL}')), "mass -1 kg"),
     "no inertia": (pair(link("b", '<mass value="1"/>')), "<inertial> has no <inertia>"),
     "not a number": (pair(link("b"), more='<axis xyz="0 nan 1"/>'), "joint 'j': <axis> xyz must be 3 finite"),

@@ -29,12 +29,8 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .dh_table import mapping, number_of, numbers, parse_dh, shown, text_of
-from .inertials import Mended, nearest_physical, negative_moment
+from .inertials import PLACEHOLDER_MASS, PLACEHOLDER_RADIUS, Mended, nearest_physical, negative_moment
 from .parameters import INERTIAL
-
-# Without figures in the table a link is this sphere; identification needs only the kinematics
-PLACEHOLDER_MASS = 1.0  # kg
-PLACEHOLDER_RADIUS = 0.05  # m
 
 MAX_JOINTS = 200
 _FULL_TURN = 2 * math.pi + 1e-3  # rad, with room for printed digits

@@ -9,7 +9,15 @@ from ..errors import ModelError
 _FLOOR = 1e-12  # kg·m²; MuJoCo wants more than 1e-15 of a moving body
 _MARGIN = 1e-9  # relative, so that rounding in MuJoCo's own diagonalisation does not undo the repair
 _SAID = 1e-6  # relative; smaller changes are the rounding of printed digits
+_PRINTED = 1e-7  # kg·m²; models are printed to so many decimals, and a moment of a small part may come out below zero
 _SHOWN = 5  # bodies named in a note
+
+# What stands for a link of which only the geometry is known: a sphere at its origin; identification needs no more
+PLACEHOLDER_MASS = 1.0  # kg
+PLACEHOLDER_RADIUS = 0.05  # m
+# What stands for a link that is meant to be massless, such as one between two joints that share a point
+SPECK_MASS = 1e-3  # kg; the least that leaves mass matrices of arms well conditioned
+SPECK_RADIUS = 0.01  # m
 
 
 class Mended(str):
@@ -49,7 +57,7 @@ def nearest_physical(inertia: NDArray) -> tuple[NDArray, str | None]:
 def negative_moment(inertia: NDArray) -> str | None:
     """What is wrong with an inertia whose least principal moment is negative by more than rounding, if it is."""
     moments = np.linalg.eigvalsh(inertia)
-    if moments[0] >= -_SAID * np.abs(moments).max():
+    if moments[0] >= -max(_PRINTED, _SAID * np.abs(moments).max()):
         return None
     return (
         f"has a principal moment of {moments[0]:.4g} kg·m² (of {_moments(moments)}), and no body has a negative one; "

@@ -13,7 +13,8 @@ import numpy as np
 from ..errors import ModelError, unknown_name
 from .assets import LeftOut
 from .compiling import MAX_BODIES, mujoco_speaks
-from .urdf_elements import NUMBER, Cleaner, end
+from .inertials import PLACEHOLDER_MASS, PLACEHOLDER_RADIUS, SPECK_MASS, SPECK_RADIUS
+from .urdf_elements import INERTIA, NUMBER, Cleaner, end
 from .xmltree import Element, parse_xml, write_xml
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
@@ -93,6 +94,40 @@ def _moves(link: str, parent: dict[str, Element]) -> bool:
     return False
 
 
+def _lone_movers(links: list[Element], parent: dict[str, Element]) -> list[Element]:
+    """Links that move, without anything that weighs on them or welded to them; MuJoCo does not compile those."""
+    holder = {}  # the link that carries another by welds alone
+    for link in links:
+        name = link.get("name")
+        while name in parent and parent[name].get("type") == "fixed":
+            name = end(parent[name], "parent")
+        holder[link.get("name")] = name
+    heavy = {holder[link.get("name")] for link in links if link.find("inertial") is not None}
+    carriers = set(holder.values())
+    return [x for x in links if (name := x.get("name")) in carriers and name in parent and name not in heavy]
+
+
+def _give_weight(links: list[Element], parent: dict[str, Element], notes: list[str]) -> None:
+    """Inertials for cleaned links that move and have none: placeholders where no link has one, else specks."""
+    lone = _lone_movers(links, parent)
+    if not lone:
+        return
+    nothing_known = not any(link.find("inertial") for link in links if _moves(link.get("name"), parent))
+    mass, radius = (PLACEHOLDER_MASS, PLACEHOLDER_RADIUS) if nothing_known else (SPECK_MASS, SPECK_RADIUS)
+    moment = repr(0.4 * mass * radius**2)
+    for link in lone:
+        tensor = {name: moment if name in ("ixx", "iyy", "izz") else "0" for name in INERTIA}
+        parts = [Element("mass", {"value": repr(mass)}), Element("inertia", tensor)]
+        link.children.insert(0, Element("inertial", children=parts))
+    names = ", ".join(f"'{link.get('name')}'" for link in lone)
+    size = f"a sphere of {mass:g} kg and radius {radius:g} m at the link's origin"
+    notes.append(
+        f"no moving link has an <inertial>: nominal figures are placeholders, {size}, for {names}"
+        if nothing_known
+        else f"{names} move without any <inertial>: read as next to massless, {size}"
+    )
+
+
 def _mujoco_extension(root: Element, cleaner: Cleaner) -> list[Element]:
     """MuJoCo's own element in a URDF, without what would undo what is promised here."""
     given = root.find("mujoco")
@@ -106,6 +141,12 @@ def _mujoco_extension(root: Element, cleaner: Cleaner) -> list[Element]:
         if section.tag == "compiler":
             cleaner.meshdir = section.get("meshdir") or section.get("assetdir") or None
     return [clean]
+
+
+def _weighed_by_shape(extension: list[Element]) -> bool:
+    """Whether the file's own <mujoco> element says how shapes weigh."""
+    compiler = extension[0].find("compiler") if extension else None
+    return compiler is not None and "inertiafromgeom" in compiler
 
 
 def _foreign_notes(root: Element) -> list[str]:
@@ -128,17 +169,19 @@ def read_urdf(path: Path, text: str, notes: list[str], left_out: list[LeftOut]) 
     parents = _parents(links, joints, where)
     cleaner = Cleaner(path, where, notes)
     extension = _mujoco_extension(root, cleaner)
-    children = [*extension, *map(cleaner.link, links), *map(cleaner.joint, joints)]
+    clean_links = [cleaner.link(link) for link in links]
+    if not _weighed_by_shape(extension):
+        _give_weight(clean_links, parents, notes)
+    children = [*extension, *clean_links, *map(cleaner.joint, joints)]
     clean = Element("robot", {"name": root.get("name") or path.stem}, children=children)
     left_out += cleaner.left_out
     notes += _foreign_notes(root)
     with mujoco_speaks(where, notes, lines=False):
         spec = mujoco.MjSpec.from_string(write_xml(clean))
     spec.compiler.fusestatic = spec.compiler.discardvisual = False
-    compiler = extension[0].find("compiler") if extension else None
-    if compiler is None or "inertiafromgeom" not in compiler:
+    if not _weighed_by_shape(extension):
         spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
-        shaped = [link.get("name") for link in links if link.find("collision") and not link.find("inertial")]
+        shaped = [link.get("name") for link in clean_links if link.find("collision") and not link.find("inertial")]
         light = [f"'{name}'" for name in shaped if _moves(name, parents)]
         if light:
             notes.append(f"without <inertial>, so without mass, though with collision geometry: {', '.join(light)}")

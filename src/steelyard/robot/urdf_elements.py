@@ -19,7 +19,7 @@ _SHAPES = {
     "cylinder": ("radius length", 1),
     "capsule": ("radius length", 1),
 }
-_INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _LEVELS_UP = 5  # folders above the URDF's own in which a package is looked for
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 
@@ -97,7 +97,7 @@ class Cleaner:
             return []
         mass, inertia = (self.part(given, tag, owner) for tag in ("mass", "inertia"))
         m = self.numbers(mass, "value", 1, owner)[0]
-        xx, xy, xz, yy, yz, zz = (self.numbers(inertia, name, 1, owner)[0] for name in _INERTIA)
+        xx, xy, xz, yy, yz, zz = (self.numbers(inertia, name, 1, owner)[0] for name in INERTIA)
         if m < 0:
             self.fail(mass, f"{owner} has mass {m:g} kg; a mass is not negative")
         tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -109,7 +109,7 @@ class Cleaner:
         if wrong:
             self.notes.append(Mended(f"{owner}: its inertia {wrong}"))
         moments = map(repr, tensor[np.triu_indices(3)].tolist())
-        clean = [Element("mass", {"value": repr(m)}), Element("inertia", dict(zip(_INERTIA, moments, strict=True)))]
+        clean = [Element("mass", {"value": repr(m)}), Element("inertia", dict(zip(INERTIA, moments, strict=True)))]
         return [Element("inertial", children=[*self.origin(given, owner), *clean])]
 
     def mesh_name(self, path: Path, scale: str) -> str:
