@@ -6,7 +6,7 @@ import pinocchio as pin
 import pytest
 
 import steelyard as sy
-from steelyard.dynamics import regressor_gradient
+from steelyard.dynamics import reference_regressor, regressor_gradient
 from steelyard.dynamics.kernels.lanes import LANES
 from steelyard.dynamics.lagrange import lagrange_terms
 from steelyard.robot.library import library_path
@@ -59,6 +59,21 @@ def test_every_kernel_obeys_mechanics_on_random_trees():
         robot, _ = random_tree(seed)
         result = sy.check_model(robot, np.random.default_rng(seed), states=5)
         assert result.holds, (seed, [c for c in result.checks if not c.holds])
+
+
+def test_the_reference_regressor_is_bilinear_with_the_christoffel_matrix_on_random_trees():
+    """Y(q, q̇, v, a) θ = M a + C(q, q̇) v + g + friction at v, and with v = q̇ the regressor itself."""
+    for seed in range(400, 440):
+        robot, rng = random_tree(seed)
+        robot = robot.with_layout(bodies=robot.bodies)
+        q, qd, a = random_states(robot, rng, 3)
+        v, joints = rng.normal(size=qd.shape), robot.joint_parameters
+        Y = reference_regressor(robot, q, qd, v, a)
+        expected = np.einsum("tij,tj->ti", sy.mass_matrix(robot, q), a) + sy.gravity(robot, q)
+        expected += np.einsum("tij,tj->ti", sy.coriolis_matrix(robot, q, qd), v)
+        expected += joints[:, 1] * v + joints[:, 2] * np.sign(v) + joints[:, 3]
+        assert relative(Y @ robot.parameters, expected) < EXACT, seed
+        assert relative(reference_regressor(robot, q, qd, qd, a), sy.regressor(robot, q, qd, a)) < EXACT, seed
 
 
 def test_regressor_is_pinocchios_after_converting_the_order(rng):

@@ -11,6 +11,7 @@ from .rigid_body import (
     inverse_dynamics,
     known_torque,
     mass_matrix,
+    reference_regressor,
     regressor,
     regressor_gradient,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "known_torque",
     "mass_matrix",
     "pose",
+    "reference_regressor",
     "regressor",
     "regressor_gradient",
     "torque_gradients",

@@ -13,6 +13,7 @@ from ..robot.robot import Robot
 from .kernels import adjoint as _adjoint
 from .kernels import forward as _forward
 from .kernels import newton_euler as _newton_euler
+from .kernels import reference as _reference
 from .kernels import regressor as _regressor
 from .kernels import spatial as _spatial
 from .samples import Array, is_one_sample, positions, rates
@@ -61,6 +62,23 @@ def regressor(robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: Ar
     fixed = (robot.links, robot.dofs, robot.columns, robot.property_codes, 10 * len(robot.layout.bodies), robot.gravity)
     over_samples(len(q), lambda a, b: _regressor.regressor(*fixed, q[a:b], qd[a:b], qdd[a:b], blank, out[a:b]))
     return out[0] if single else out
+
+
+def reference_regressor(robot: Robot, q: ArrayLike, qd: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+    """Y with M(q) a + C(q, q̇) v + g(q) + armature·a + damping·v + coulomb·sgn(v) + offset = Y theta + known part.
+
+    C is `coriolis_matrix`, so that Ṁ − 2C is skew: what adaptive control of Slotine and Li needs (1987). With v = q̇ and
+    a = q̈ it is `regressor`.
+    """
+    q, single = positions(robot, q)
+    qd, v, a = (rates(robot, name, x, len(q)) for name, x in (("qd", qd), ("v", v), ("a", a)))
+    Y = np.zeros((len(q), robot.n, robot.layout.size))
+    fixed = (robot.links, robot.dofs, robot.columns, robot.property_codes, 10 * len(robot.layout.bodies), robot.gravity)
+    over_samples(
+        len(q),
+        lambda i, j: _reference.reference_regressor(*fixed, q[i:j], qd[i:j], v[i:j], a[i:j], Y[i:j]),
+    )
+    return Y[0] if single else Y
 
 
 def regressor_gradient(
