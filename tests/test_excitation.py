@@ -265,7 +265,7 @@ def test_excite_writes_trajectory_and_plot(tmp_path):
     assert np.allclose(trajectory.torque(t), sy.inverse_dynamics(robot, *trajectory.sample(t)), atol=0.05)
     text = plot.read_text()
     assert "<script src" not in text
-    assert "<link" not in text
+    assert 'rel="stylesheet"' not in text
     assert "Excitation of two_link" in text
 
 

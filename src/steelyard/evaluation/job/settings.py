@@ -11,7 +11,7 @@ from ...excitation.criteria import CRITERIA
 from ...identification.fit import Estimator
 from ...identification.terms import TERMS
 from ...physics.friction import FRICTION_NAMES
-from ...yamlfile import Fields, parse_fields, tuple_of_list
+from ...yamlfile import Fields, line_of, parse_fields, tuple_of_list
 from ..campaign.methods import make_estimator, pairs_of
 from ..campaign.settings import Count, NotNegative, Positive
 
@@ -140,27 +140,35 @@ class Job(Fields):
         return tuple(make_estimator(name, settings) for name, settings in self.estimators)
 
 
-def _check_names(job: Job, where: str) -> None:
-    for name in job.terms:
+def _check_names(job: Job, text: str, where: str) -> None:
+    """What only the lists of estimators, terms and columns tell, each fault with its line."""
+
+    def at(*location: int | str) -> str:
+        return f"{where}, line {line_of(text, location)}: "
+
+    for k, name in enumerate(job.terms):
         if name not in TERMS:
-            raise OptionError(f"{where}: " + unknown_name("term", name, TERMS))
+            raise OptionError(at("terms", k) + unknown_name("term", name, TERMS))
     columns = job.robot.friction
     if columns not in (("auto",), ("none",)):
-        for name in columns:
+        for k, name in enumerate(columns):
             if name not in _FRICTION_COLUMNS:
-                raise OptionError(
-                    f"{where}: " + unknown_name("friction column", name, ("auto", "none", "coulomb", "offset"))
-                )
-    called = [method.name for method in job.methods()]
-    twice = next((name for name in called if called.count(name) > 1), None)
-    if twice is not None:
-        raise OptionError(f"{where}: the estimator {twice} is asked for twice; keep one of the two")
+                valid = ("auto", "none", *_FRICTION_COLUMNS)
+                raise OptionError(at("robot", "friction", k) + unknown_name("friction column", name, valid))
+    called: list[str] = []
+    for k, (name, settings) in enumerate(job.estimators):
+        try:
+            called.append(make_estimator(name, settings).name)
+        except OptionError as error:
+            raise OptionError(at("estimators", k) + str(error)) from None
+        if called[-1] in called[:-1]:
+            raise OptionError(at("estimators", k) + f"{called[-1]} is asked for twice; keep one of the two")
 
 
 def parse_job(text: str, where: str) -> Job:
     """The study in a YAML text."""
     job = parse_fields(Job, text, where, OptionError, "a study", EXAMPLES, MAX_CHARACTERS)
-    _check_names(job, where)
+    _check_names(job, text, where)
     return job
 
 
