@@ -392,3 +392,16 @@ def test_automatic_decimation_is_one_that_its_own_rate_can_carry():
     method = automatic_decimation(Recording(t, q, q))
     assert method is not None
     method.taps(1000.0)
+
+
+def test_joints_that_stand_and_flicker_do_not_decide_where_the_motion_ends():
+    t, q, _, _ = exact(1000.0)
+    rng = np.random.default_rng(5)
+    seen = q + 1e-5 * rng.normal(size=q.shape)
+    alone = Butterworth().apply(Recording(t, seen, seen)).about["preprocessing"][-1]["found_cutoff_hz"]["q"]
+    still = np.hstack([seen, 0.3 + 1e-5 * rng.normal(size=q.shape), np.zeros((len(t), 1))])
+    assert Butterworth().apply(Recording(t, still, still)).about["preprocessing"][-1]["found_cutoff_hz"]["q"] == alone
+    # A joint of which only the shape shows above the noise does not, either.
+    faint = np.hstack([seen, 1e-4 * q[:, :1] + 1e-5 * rng.normal(size=(len(t), 1))])
+    found = Butterworth().apply(Recording(t, faint, faint)).about["preprocessing"][-1]["found_cutoff_hz"]["q"]
+    assert found == pytest.approx(alone, rel=0.3)

@@ -95,7 +95,7 @@ def test_accelerations_of_the_loop_are_mj_forward_on_random_trees(rng):
         robot = sy.load_robot(mujoco.MjSpec.from_string(random_mjcf(rng, 6, kinds, free=False)))
         n, frames = robot.n, joint_frames(robot)
         tree = (frames.parents, frames.rotary, frames.frames, frames.inertias(robot.body_parameters), robot.gravity)
-        law, rotors = NoFriction().packed(n), np.ascontiguousarray(robot.joint_parameters[:, 0])
+        law, rotors = (*NoFriction().packed(n), np.full(n, np.nan)), np.ascontiguousarray(robot.joint_parameters[:, 0])
         q, qd, _ = random_states(robot, rng, 5)
         tau = rng.normal(size=(5, n))
         model = robot.source.spec.copy().compile()
@@ -112,7 +112,6 @@ def test_accelerations_of_the_loop_are_mj_forward_on_random_trees(rng):
             np.testing.assert_allclose(out[1], data.qacc, rtol=1e-9, atol=1e-9 * np.abs(data.qacc).max())
 
 
-@pytest.mark.filterwarnings("ignore::steelyard.simulation.cautions.StepWarning")
 def test_a_loop_prepared_once_runs_with_any_parameters_as_simulate_does():
     robot = sy.load_robot("two_link", friction=("coulomb", "offset"))
     path, controller = swing(robot, period=2.0), pid_for(robot)
@@ -128,11 +127,14 @@ def test_a_loop_prepared_once_runs_with_any_parameters_as_simulate_does():
         assert np.array_equal(done.q, full.more["q_true"])
         assert np.array_equal(done.qdd, full.more["qdd_true"])
         assert np.array_equal(done.tau, full.more["tau_commanded"])
-    # Friction of theta acts: Newton's law with the smooth sign of forward simulation.
+    # Friction of theta acts: Newton's law with the sign of motion, and within it while a joint turns round.
     _, q, qd, qdd, tau = runs[1]
-    friction = 0.7 * qd + 0.2 * np.tanh(qd / 1e-3) - 0.3
     bare = replace(other, joint_parameters=other.joint_parameters * np.array([1.0, 0, 0, 0]))
-    np.testing.assert_allclose(sy.inverse_dynamics(bare, q, qd, qdd) + friction, tau, atol=1e-9)
+    dry = tau - sy.inverse_dynamics(bare, q, qd, qdd) - 0.7 * qd + 0.3
+    moves = np.abs(qd) > 0.05
+    assert moves.mean() > 0.75
+    np.testing.assert_allclose(dry[moves], 0.2 * np.sign(qd[moves]), atol=1e-9)
+    assert np.abs(dry).max() < 0.2 + 1e-9
     with pytest.raises(sy.SteelyardError, match="parameters"):
         loop.run(theta[:-1])
 
@@ -281,13 +283,14 @@ def test_backlash_in_the_closed_loop_lets_the_link_lag_by_the_gap():
         FlexibleJoint(0.1, 5000.0, 0.0, gap, harmonic_drive(1.0, 1.0))
 
 
-@pytest.mark.filterwarnings("ignore::steelyard.simulation.cautions.StepWarning")
 def test_friction_in_the_loop_depends_on_temperature_and_load():
     robot = sy.load_robot("two_link")
     law = LoadDependent(Temperature(CoulombViscous(1.0, 0.5), -0.01), 0.05)
     done = simulate(robot, swing(robot), friction=law, temperature=lambda t: 20 + 2 * t, step=1e-4, cartesian=False)
     expected = law.torque(done.more["qd_true"], load=done.more["tau_commanded"], temperature=20 + 2 * done.t[:, None])
-    np.testing.assert_allclose(done.more["tau_friction"], expected, atol=1e-12)
+    moves = np.abs(done.more["qd_true"]) > 0.05
+    np.testing.assert_allclose(done.more["tau_friction"][moves], expected[moves], atol=1e-9)
+    assert moves.mean() > 0.75
 
 
 def test_a_payload_hangs_on_its_body_as_a_welded_body_would(rng):
@@ -385,7 +388,7 @@ def test_bristles_that_a_large_step_bursts_stop_the_simulation():
     law = LuGre(1.0, 1.5, 0.05, 1e5, 30.0, 0.1)
     path = Fourier(4.0, [0.0], [[2.0, -2.0]], [[0.0, 0.0]])
     with pytest.raises(SimulationError, match=r"ran away at .* in j; take a smaller step"):
-        simulate(robot, path, controller=Controller(100.0, 10.0), friction=law, cartesian=False)
+        simulate(robot, path, controller=Controller(100.0, 10.0), friction=law, step=1e-3, cartesian=False)
 
 
 def test_noise_has_the_size_asked_for_and_the_seed_repeats_it():
@@ -498,12 +501,16 @@ def test_the_default_controller_is_tuned_for_the_poses_of_the_way():
 
 def test_a_step_too_large_for_the_friction_is_warned_of():
     robot = sy.load_robot("two_link")
-    law = Stribeck(2.0, 3.0, 0.05)
-    with pytest.warns(StepWarning, match=r"too large for the friction of joint\d"):
-        simulate(robot, stand(robot, 0.1), friction=law)
+    law = LuGre(2.0, 3.0, 0.05, 1e5, 30.0)
+    with (
+        pytest.raises(SimulationError, match="take a smaller step"),
+        pytest.warns(StepWarning, match=r"too large for the friction of joint\d"),
+    ):
+        simulate(robot, stand(robot, 0.1), friction=law, step=1e-3)
     with warnings.catch_warnings():
         warnings.simplefilter("error", StepWarning)
-        simulate(robot, stand(robot, 0.1), friction=NoFriction())
+        simulate(robot, stand(robot, 0.1), friction=law)
+        simulate(robot, stand(robot, 0.1), friction=Stribeck(2.0, 3.0, 0.05), step=1e-3)
 
 
 def test_everything_that_the_protocol_lists_is_recorded(tmp_path):
@@ -596,7 +603,10 @@ def test_options_of_the_command_line_reach_the_simulation(tmp_path, monkeypatch,
         ("--payload claw=3", "no identified body 'claw'"),
         ("--hysteresis 1", "give their --stiffness too"),
         ("--stiffness 1e4 --hysteresis 1 --backlash 1e-3", "give one of them"),
-        ("--stiffness 1e4 --joint-damping 5 --backlash 1e-3", "too large for the elasticity of wrist_3_joint"),
+        (
+            "--stiffness 1e4 --joint-damping 5 --backlash 1e-3 --step 1e-3",
+            "too large for the elasticity of wrist_3_joint",
+        ),
         ("--temperature 30", "--temperature-coefficient"),
     ):
         assert sentence in run(extra)

@@ -157,7 +157,9 @@ def simulate_command(
     ] = None,
     rate: Annotated[float, typer.Option(help="Control rate, Hz.")] = 1000.0,
     sampling: Annotated[float | None, typer.Option(help="Sampling rate, Hz; default: the control rate.")] = None,
-    step: Annotated[float | None, typer.Option(help="Longest integration step, s.")] = None,
+    step: Annotated[
+        float | None, typer.Option(help="Longest integration step, s; default: what friction and springs need.")
+    ] = None,
     integrator: Annotated[str, typer.Option(help="rk1, rk2, rk4, semi-implicit, rk45, radau.")] = "rk4",
     seed: Annotated[int, typer.Option(help="Seed of the noise.", min=0)] = 0,
     lock: Lock = None,

@@ -30,10 +30,10 @@ from ..physics.kernels.friction import REFERENCE_TEMPERATURE
 from ..physics.transmission import FlexibleJoint
 from ..robot.joint_frames import joint_frames
 from ..robot.robot import Robot, frozen
-from ..simulation.cautions import STABLE, fastest_rates
 from ..simulation.kernels.loop import NOT_PHYSICAL, STATES, THETA, Q, measure
 from ..simulation.loop import INTEGRATORS, MOST_STEPS, SimulationError, own_friction
 from ..simulation.sensors import Disturbance, Sensors
+from ..simulation.stiffness import STABLE, fastest_rates, free_inertia, with_grips
 from .kernels.loop import hold
 
 Array = NDArray[np.float64]
@@ -209,14 +209,16 @@ def _checked(plant: Plant, reference: ArrayLike, push: ArrayLike | None) -> tupl
     return wanted, outside
 
 
-def _kernel_plant(plant: Plant) -> tuple[Any, ...]:
+def _kernel_plant(plant: Plant, reference: Array, h: float) -> tuple[Any, ...]:
     """The arguments of `hold` that say what the robot is."""
     robot, n = plant.robot, plant.robot.n
     frames = joint_frames(robot)
     tree = (frames.parents, frames.rotary, frames.frames, frames.inertias(robot.body_parameters), robot.gravity)
+    inertia = free_inertia(robot, plant.flexible, reference[0])
+    law = with_grips(plant.law.packed(n), inertia, h, plant.integrator)
     if plant.flexible is None:
-        return tree, np.ascontiguousarray(robot.joint_parameters[:, 0]), plant.law.packed(n), np.zeros((0, 9))
-    return tree, np.zeros(n), plant.law.packed(n), plant.flexible.packed(n)
+        return tree, np.ascontiguousarray(robot.joint_parameters[:, 0]), law, np.zeros((0, 9))
+    return tree, np.zeros(n), law, plant.flexible.packed(n)
 
 
 def _refuse(plant: Plant, joint: int, reason: int, t: float, step: float) -> None:
@@ -259,8 +261,10 @@ def run_controlled(
         begin[: len(rows)] = rows
     state = plant.start_state(*begin)
     substeps = plant.substeps(wanted)
-    robot, settings = _kernel_plant(plant), (substeps, INTEGRATORS[plant.integrator], dt / substeps)
+    robot = _kernel_plant(plant, wanted, dt / substeps)
+    settings = (substeps, INTEGRATORS[plant.integrator], dt / substeps)
     scratch = (workspace(n), *(np.zeros((STATES, n)) for _ in range(3)), np.zeros(n), np.zeros(n))
+    scratch = (*scratch, np.empty((n, n)), np.zeros((2, n)))
     draws = (np.random.default_rng(0) if rng is None else rng).spawn(2)
     differenced = plant.sensors.velocity == "differentiated"
     link, motor = (_Encoder(plant.sensors.in_the_loop(ticks, n, dt, draw), differenced, dt) for draw in draws)

@@ -16,11 +16,21 @@ SETTLED = 1.0
 # But no end loses more than this share of the recording.
 MOST_OF_AN_END = 0.1
 MOVES = 1e-6  # rad or m: less is no motion
+FLICKERS = 1.0  # half of what white noise has
 
 
 def moving(q: Array) -> list[int]:
-    """The joints that move."""
-    return [j for j in range(q.shape[1]) if len(q) and np.ptp(q[:, j]) > MOVES]
+    """The joints that move; a sample of one that stands and flickers says nothing about the next.
+
+    Σ (x_{k+1} − x_k)² / Σ (x_k − x̄)² is 2 for white noise, and small for what is sampled often enough (von Neumann,
+    Annals of Mathematical Statistics 12, 1941).
+    """
+    found = []
+    for j in range(q.shape[1]):
+        x = q[:, j]
+        if len(q) and np.ptp(x) > MOVES and np.sum(np.diff(x) ** 2) < FLICKERS * np.sum((x - x.mean()) ** 2):
+            found.append(j)
+    return found
 
 
 def common_cutoff(found: Sequence[Band]) -> float | None:

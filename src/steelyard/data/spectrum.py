@@ -20,6 +20,8 @@ SLOPE = 3.0
 # A position's power up to the motion band, and how far above it a cut-off stays, whatever the noise.
 MOTION_POWER = 0.999
 CLEARANCE = 4.0
+# Only 0.4 % of the power of white noise lies above so many times its median.
+FLOOR = 8.0
 # Acceleration above the cut-off, relative to that below it, that needs no filter.
 NEGLIGIBLE = 1e-3
 
@@ -70,10 +72,12 @@ def bands(x: Array, rate_hz: float, derivatives: int = 2, motion_hz: Array | Non
     slope = fb ** (SLOPE - 2 + derivatives)
     found = []
     for j in range(x.shape[1]):
-        power = np.cumsum(P[:, j])
-        if not power[-1] > 0:
+        if not P[:, j].sum() > 0:
             found.append(Band(0.0, nyquist, 0.0, False))
             continue
+        # What is not above the floor of the upper half is noise, of which there is much where frequencies are many.
+        above_floor = np.maximum(P[:, j] - FLOOR * np.median(P[len(P) // 2 :, j]), 0.0)
+        power = np.cumsum(above_floor if above_floor.any() else P[:, j])
         motion = float(f[np.searchsorted(power, MOTION_POWER * power[-1])] if motion_hz is None else motion_hz[j])
         allowed = fb >= min(CLEARANCE * motion, 0.8 * fb[-1])
         k = int(np.argmin(np.where(allowed, slope * envelope[:, j], np.inf)))

@@ -43,6 +43,9 @@ class _Wrapped(FrictionLaw):
     def fastest_rate(self, inertia: ArrayLike, speed: ArrayLike) -> Array:
         return self.law.fastest_rate(inertia, speed)
 
+    def sliding_rate(self, inertia: ArrayLike, speed: ArrayLike) -> Array:
+        return self.law.sliding_rate(inertia, speed)
+
     def _grip(self, load: ArrayLike) -> Any:
         return self.law._grip(load)
 

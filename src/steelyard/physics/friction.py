@@ -19,6 +19,8 @@ from .kernels.friction import COLUMNS, REFERENCE_TEMPERATURE, SIGN_WIDTH
 from .settings import Finite, NotNegative, PerJoint, Positive
 
 Array = np.ndarray
+# From so many widths of the smooth sign on it is one, to rounding; the slopes of laws are looked at on so many speeds.
+_AWAY, _SPEEDS = 20.0, 60
 
 
 def _smooth_sign(qd: Array) -> Array:
@@ -79,6 +81,13 @@ class FrictionLaw(PerJoint):
     def fastest_rate(self, inertia: ArrayLike, speed: ArrayLike) -> Array:
         """A bound on the law's rates, 1/s, up to a speed, unloaded: a step of RK4 stays below about 2.5/rate."""
         return self.derivative(np.zeros(self.joints or 1)) / np.asarray(inertia, dtype=float)
+
+    def sliding_rate(self, inertia: ArrayLike, speed: ArrayLike) -> Array:
+        """The same away from standstill, where the sign is ±1: what loops need that take the exact sign."""
+        fastest = np.maximum(np.max(speed), 1.0)
+        speeds = np.geomspace(_AWAY * SIGN_WIDTH, fastest, _SPEEDS)[:, None] * np.ones(self.joints or 1)
+        steepest = np.abs(np.concatenate([self.derivative(speeds), self.derivative(-speeds)])).max(axis=0)
+        return steepest / np.asarray(inertia, dtype=float)
 
     def packed(self, n: int) -> tuple[int, Array]:
         """Code and table (n, 8) for compiled loops; `kernels/friction.py` says what stands in the columns."""
@@ -301,6 +310,9 @@ class LuGre(FrictionLaw):
         J = np.asarray(inertia, dtype=float)
         slip = self.bristle_stiffness * np.abs(speed) / self.coulomb
         return slip + np.sqrt(self.bristle_stiffness / J) + (self.bristle_damping + self.damping) / J
+
+    def sliding_rate(self, inertia: ArrayLike, speed: ArrayLike) -> Array:
+        return self.fastest_rate(inertia, speed)
 
     def packed(self, n: int) -> tuple[int, Array]:
         levels = (self.damping, self.coulomb, self.static, self.stribeck_velocity)

@@ -5,16 +5,9 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dynamics import mass_matrix
-from ..physics.friction import FrictionLaw
-from ..physics.transmission import FlexibleJoint
-from ..robot.robot import Robot
 from .loop import ADAPTIVE, ClosedLoop
+from .stiffness import STABLE
 
-Array = NDArray[np.float64]
-
-# |h λ| below which an explicit method does not run away: its interval on the negative real axis, on the safe side.
-STABLE = {"rk1": 1.0, "rk2": 1.0, "rk4": 1.4, "semi-implicit": 1.0}
 # Joints touch their limit for moments in hard motions; a loop that is unstable or too weak stays there.
 SATURATED_TOO_OFTEN = 0.05
 
@@ -27,37 +20,11 @@ class SaturationWarning(UserWarning):
     """A joint got less torque than its controller asked for, for a good part of the time."""
 
 
-def _free_inertia(robot: Robot, flexible: FlexibleJoint | None, q: Array) -> Array:
-    """The least inertia of each joint on its way.
-
-    What a joint feels while the others are free to give way is less than its entry of the mass matrix. Springs have
-    the rotors on their other side.
-    """
-    M = mass_matrix(robot, q)
-    if flexible is not None:
-        M = M - np.diag(robot.joint_parameters[:, 0])
-    return np.asarray((1.0 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)).min(axis=0))
-
-
-def fastest_rates(
-    robot: Robot, law: FrictionLaw, flexible: FlexibleJoint | None, reference: Array
-) -> tuple[Array, str]:
-    """A bound on each joint's rates on the way of a reference, 1/s, and whether friction or elasticity is faster."""
-    inertia = _free_inertia(robot, flexible, reference[0][:: max(1, reference.shape[1] // 20)])
-    speed = np.abs(reference[1]).max(axis=0)
-    fastest, cause = np.broadcast_to(law.fastest_rate(inertia, speed), (robot.n,)), "friction"
-    if flexible is not None:
-        elastic = np.broadcast_to(flexible.fastest_rate(inertia), (robot.n,))
-        if elastic.max() > fastest.max():
-            fastest, cause = elastic, "elasticity"
-    return fastest, cause
-
-
 def warn_of_large_steps(loop: ClosedLoop) -> None:
     """Say which joint's friction or elasticity an explicit step is too large for."""
     if loop.integrator in ADAPTIVE:
         return
-    fastest, cause = fastest_rates(loop.robot, loop.law, loop.flexible, loop.reference)
+    fastest, cause = loop.rates
     k, h = int(fastest.argmax()), loop.dt / loop.substeps
     if h * fastest[k] > STABLE[loop.integrator]:
         enough = 0.5 * STABLE[loop.integrator] / fastest[k]

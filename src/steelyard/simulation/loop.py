@@ -25,12 +25,14 @@ from .adaptive import run_adaptive
 from .controllers import Controller
 from .kernels.loop import BRIEF, KEPT, NOT_PHYSICAL, RK1, RK2, RK4, SEMI_IMPLICIT, STATES, run
 from .sensors import Disturbance, undisturbed
+from .stiffness import STABLE, fastest_rates, free_inertia, with_grips
 
 Array = NDArray[np.float64]
 
 INTEGRATORS = {"rk1": RK1, "rk2": RK2, "rk4": RK4, "semi-implicit": SEMI_IMPLICIT}
 ADAPTIVE = {"rk45": "RK45", "radau": "Radau"}
 MOST_STEPS = 500_000_000
+_MOST_SUBSTEPS = 50  # a tick, where no step is given
 _ARMATURE, _DAMPING, _COULOMB, _OFFSET = range(4)  # of JOINT_PROPERTIES
 
 
@@ -94,7 +96,7 @@ class ClosedLoop:
     controller: Controller
     control_hz: float = 1000.0
     sample_hz: float | None = None
-    step: float | None = None  # s, the longest inside a tick
+    step: float | None = None  # s, the longest inside a tick; without, what friction and springs need
     integrator: str = "rk4"
     friction: FrictionLaw | None = None
     flexible: FlexibleJoint | None = None
@@ -127,7 +129,7 @@ class ClosedLoop:
         put(self, "ticks_a_sample", _whole(self.control_hz, self.sample_hz or self.control_hz))
         if self.step is not None and not (np.isfinite(self.step) and self.step > 0):
             raise OptionError(f"the step is {self.step} s; it must be above zero")
-        substeps = 1 if self.step is None else max(1, int(np.ceil(1.0 / (self.control_hz * self.step) - 1e-9)))
+        substeps = self._substeps()
         put(self, "substeps", substeps)
         if self.ticks * substeps > MOST_STEPS:
             duration = self.ticks / self.control_hz
@@ -135,7 +137,27 @@ class ClosedLoop:
                 f"{duration:g} s at this rate are {self.ticks * substeps} steps; simulate less, or in larger steps"
             )
         # Now, so that threads find it done.
-        _ = self._fixed, self._start_state, self._warmth
+        _ = self._fixed, self._start_state, self._warmth, self._inertia
+
+    def _substeps(self) -> int:
+        """Steps a tick: no longer than asked for; else as many as friction and springs need, up to a bound."""
+        if self.step is not None:
+            return max(1, int(np.ceil(1.0 / (self.control_hz * self.step) - 1e-9)))
+        if self.integrator in ADAPTIVE:
+            return 1
+        needed = self.dt * float(self.rates[0].max(initial=0.0)) / STABLE[self.integrator]
+        return max(1, min(int(np.ceil(needed)), _MOST_SUBSTEPS))
+
+    @cached_property
+    def rates(self) -> tuple[Array, str]:
+        """A bound on each joint's rates, 1/s, and whether friction or elasticity is the faster of the two."""
+        return fastest_rates(self.robot, self.law, self.flexible, self.reference)
+
+    @cached_property
+    def _inertia(self) -> Array:
+        """The least inertia of each joint on the way; where parameters are impossible, that of no grip at all."""
+        inertia = free_inertia(self.robot, self.flexible, self.reference[0])
+        return np.where(inertia > 0, inertia, np.inf)
 
     @property
     def known(self) -> Robot:
@@ -254,6 +276,7 @@ class ClosedLoop:
         law = _own_table(joints) if fixed["law"] is None else fixed["law"]
         noise = undisturbed(n) if disturbance is None else disturbance
         differenced = self.velocity == "differentiated"
+        law = with_grips(law, self._inertia, self.dt / self.substeps, self.integrator)
         code = INTEGRATORS.get(self.integrator, RK4)
         settings = (self.substeps, self.ticks_a_sample, code, int(self.delay_ticks), differenced, self.dt)
         saturated = np.zeros(n, dtype=np.int64)

@@ -8,24 +8,27 @@ The state and its integrators are those of `simulation/kernels/loop.py`; here so
 import math
 
 from ...compiled import kernel
-from ...dynamics.kernels.single import mass_of_tree, solve_tree
+from ...dynamics.kernels.single import inverse_of_tree, mass_of_tree, solve_tree
+from ...simulation.kernels.grip import any_grip, gripped, restate, settle
 from ...simulation.kernels.loop import (
     LOOKS,
     LUGRE,
     NOT_PHYSICAL,
     QD,
     RAN_AWAY,
-    RUNAWAY,
     SEMI_IMPLICIT,
+    SHARES,
     STAGES,
     STATES,
     THETA,
     THETAD,
     WEIGHS,
     Q,
+    advance,
     burst,
     fastest_joint,
     slope,
+    wild,
 )
 
 
@@ -42,25 +45,18 @@ def _pushed(tree, rotors, push, work, extra, rate):
 
 
 @kernel
-def _out_of_bounds(state, rows):
-    for k in range(state.shape[1]):
-        if not abs(state[QD, k]) < RUNAWAY or (rows > THETAD and not abs(state[THETAD, k]) < RUNAWAY):
-            return True
-    return False
-
-
-@kernel
 def hold(plant, tau, push, temperature, settings, scratch, state, acceleration, friction):
     """Carry the state through one tick; a joint and the reason why it cannot be, or -1, -1.
 
     `settings`: steps a tick, integrator, length of a step. `acceleration` and `friction` are filled as they are at the
-    beginning of the tick.
+    beginning of the tick. The grips in `law` are those that the last tick left.
     """
     tree, rotors, law, springs = plant
     substeps, integrator, h = settings
-    work, trial, rate, total, felt_friction, extra = scratch
+    work, trial, rate, total, felt_friction, extra, inverse, dry = scratch
     n = tau.size
     rows = STATES if springs.shape[0] else THETA
+    gripping, position_share = any_grip(law[2]), SHARES[integrator]
     pushes = False
     for k in range(n):
         pushes = pushes or push[k] != 0.0
@@ -72,7 +68,10 @@ def hold(plant, tau, push, temperature, settings, scratch, state, acceleration, 
                     trial[j, k] = state[j, k] + (look * rate[j, k] if stage else 0.0)
             failed = slope(tree, rotors, law, springs, trial, tau, temperature, work, felt_friction, rate)
             if failed >= 0:
-                return (fastest_joint(state), RAN_AWAY) if _out_of_bounds(trial, rows) else (failed, NOT_PHYSICAL)
+                return (fastest_joint(state), RAN_AWAY) if wild(trial, rows) else (failed, NOT_PHYSICAL)
+            if gripping and stage == 0:
+                inverse_of_tree(tree[0], work[3], inverse)
+                gripped(law, springs, tau, rate[THETAD], state[QD], temperature, dry[0])
             if pushes:
                 _pushed(tree, rotors, push, work, extra, rate)
             if substep == 0 and stage == 0:
@@ -82,14 +81,14 @@ def hold(plant, tau, push, temperature, settings, scratch, state, acceleration, 
             for j in range(rows):
                 for k in range(n):
                     total[j, k] = weight * rate[j, k] + (total[j, k] if stage else 0.0)
-        for j in range(rows):
-            for k in range(n):
-                state[j, k] += h * total[j, k]
-        if integrator == SEMI_IMPLICIT:
-            for k in range(n):
-                state[Q, k] += h * h * total[QD, k]
-                state[THETA, k] += h * h * total[THETAD, k]
-        if _out_of_bounds(state, rows):
+        advance(state, total, h, rows, integrator == SEMI_IMPLICIT)
+        if gripping:
+            motors = rate[THETAD]
+            gripped(law, springs, tau, motors, state[QD], temperature, dry[1])
+            settle(law, springs, tau, motors, temperature, inverse, h, position_share, state[Q], state[QD], dry[1])
+            if substep == 0:
+                restate(inverse, dry[0], dry[1], acceleration, friction)
+        if wild(state, rows):
             finite = fastest_joint(state)
             return (finite if math.isfinite(state[QD, finite]) else fastest_joint(trial)), RAN_AWAY
         if law[0] == LUGRE or springs.shape[0]:

@@ -176,6 +176,31 @@ def solve_tree(parents, M, b):
 
 
 @kernel
+def inverse_of_tree(parents, M, out):
+    """M⁻¹ from the factors that `solve_tree` has left in M."""
+    n = parents.size
+    for c in range(n):
+        for k in range(n):
+            out[c, k] = 0.0
+        b = out[c]
+        b[c] = 1.0
+        k = c
+        while k >= 0:
+            i = parents[k]
+            while i >= 0:
+                b[i] -= M[k, i] * b[k]
+                i = parents[i]
+            k = parents[k]
+        for k in range(n):
+            value = b[k] * M[k, k]
+            i = parents[k]
+            while i >= 0:
+                value -= M[k, i] * b[i]
+                i = parents[i]
+            b[k] = value
+
+
+@kernel
 def torque_of_state(tree, q, qd, qdd, work, tau):
     """M q̈ + C q̇ + g of one state; joints' own friction and rotors are not in it."""
     parents, rotary, frames, inertias, gravity = tree

@@ -37,7 +37,7 @@ REFERENCE_TEMPERATURE = 20.0  # °C
 # The width ε of the sign, sgn(q̇) ≈ tanh(q̇/ε), in forward simulation, rad/s or m/s. A tenth of the slowest Stribeck
 # velocities seen on robots (0.01 rad/s), so that it does not wear off their peak. A joint that should stand still
 # creeps, at half its Coulomb level by 0.55 ε = 0.03 °/s. A narrower sign would creep less and ask for smaller
-# steps: an explicit step must stay below about 2 ε J / level; above, use `stiction`. Regressors have the exact sign.
+# steps: an explicit step must stay below about 2 ε J / level; above, loops take the exact sign, as regressors do.
 SIGN_WIDTH = 1e-3
 
 
@@ -55,26 +55,39 @@ def warmth(row, temperature):
 
 
 @kernel
+def dry_level(code, row, qd, forward, load, temperature):
+    """What dry friction comes to in one direction at a speed; 0 of a law whose bristles do it."""
+    if code == NONE or code == LUGRE:
+        return 0.0
+    level = row[COULOMB]
+    if code == STRIBECK:
+        level += (row[BREAKAWAY] - row[COULOMB]) * stribeck_decay(qd, row[STRIBECK_VELOCITY], row[SHAPE])
+    elif code == ASYMMETRIC and not forward:
+        level = row[COULOMB_BACKWARD]
+    return max(0.0, warmth(row, temperature) * (1.0 + row[LOADING] * abs(load)) * level)
+
+
+@kernel
+def signed_friction(code, row, qd, sign, load, temperature):
+    """Torque of a law without state, with `sign` in [−1, 1] in the place of sgn(q̇)."""
+    if code == NONE:
+        return 0.0
+    damping = row[DAMPING_BACKWARD] if code == ASYMMETRIC and qd < 0.0 else row[DAMPING]
+    offset = row[OFFSET] if code == STATIC else 0.0
+    dry = sign * dry_level(code, row, qd, sign >= 0.0, load, temperature)
+    return dry + warmth(row, temperature) * (damping * qd + offset)
+
+
+@kernel
 def friction_torque(code, row, qd, z, load, temperature):
     """Torque of the joint's friction, positive against positive motion, and ż of the bristles (0 without state)."""
-    if code == NONE:
-        return 0.0, 0.0
-    heat = warmth(row, temperature)
-    grip = 1.0 + row[LOADING] * abs(load)
-    if code == LUGRE:
-        decay = stribeck_decay(qd, row[STRIBECK_VELOCITY], 2.0)
-        level = grip * (row[COULOMB] + (row[BREAKAWAY] - row[COULOMB]) * decay)
-        zdot = qd - row[BRISTLE_STIFFNESS] * abs(qd) / level * z
-        return heat * (row[BRISTLE_STIFFNESS] * z + row[BRISTLE_DAMPING] * zdot + row[DAMPING] * qd), zdot
-    level, damping, offset = row[COULOMB], row[DAMPING], 0.0
-    if code == STATIC:
-        offset = row[OFFSET]
-    elif code == STRIBECK:
-        level += (row[BREAKAWAY] - row[COULOMB]) * stribeck_decay(qd, row[STRIBECK_VELOCITY], row[SHAPE])
-    elif qd < 0.0:  # ASYMMETRIC
-        level, damping = row[COULOMB_BACKWARD], row[DAMPING_BACKWARD]
-    dry = grip * level * math.tanh(qd / SIGN_WIDTH) if level > 0.0 else 0.0
-    return heat * (dry + damping * qd + offset), 0.0
+    if code != LUGRE:
+        return signed_friction(code, row, qd, math.tanh(qd / SIGN_WIDTH), load, temperature), 0.0
+    decay = stribeck_decay(qd, row[STRIBECK_VELOCITY], 2.0)
+    level = (1.0 + row[LOADING] * abs(load)) * (row[COULOMB] + (row[BREAKAWAY] - row[COULOMB]) * decay)
+    zdot = qd - row[BRISTLE_STIFFNESS] * abs(qd) / level * z
+    torque = row[BRISTLE_STIFFNESS] * z + row[BRISTLE_DAMPING] * zdot + row[DAMPING] * qd
+    return warmth(row, temperature) * torque, zdot
 
 
 @kernel

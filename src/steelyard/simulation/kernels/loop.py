@@ -15,6 +15,7 @@ from ...compiled import kernel
 from ...dynamics.kernels.joints import joint_torque
 from ...dynamics.kernels.single import (
     felt,
+    inverse_of_tree,
     mass_of_tree,
     place_joints,
     solve_tree,
@@ -22,8 +23,9 @@ from ...dynamics.kernels.single import (
     workspace,
     wrenches,
 )
-from ...physics.kernels.friction import BREAKAWAY, BRISTLE_STIFFNESS, LOADING, LUGRE, friction_torque
+from ...physics.kernels.friction import BREAKAWAY, BRISTLE_STIFFNESS, LOADING, LUGRE, friction_torque, signed_friction
 from ...physics.kernels.transmission import BETA, EXPONENT, GAMMA, HYSTERESIS, ROTOR, SLOPE, giving_joint
+from .grip import any_grip, gripped, restate, settle
 
 RK1, RK2, RK4, SEMI_IMPLICIT = range(4)
 FEEDBACK_ONLY, WITH_GRAVITY, COMPUTED_TORQUE = range(3)
@@ -43,7 +45,7 @@ RUNAWAY = 1e4
 def slope(tree, rotors, law, springs, state, tau, temperature, work, friction, out):
     """d/dt of a state under a constant torque; the joint in which the mass matrix is not positive, or -1."""
     parents, rotary, frames, inertias, gravity = tree
-    code, table = law
+    code, table, grips = law
     n = tau.size
     flexible = springs.shape[0] > 0
     acceleration = out[QD]
@@ -60,7 +62,10 @@ def slope(tree, rotors, law, springs, state, tau, temperature, work, friction, o
             drive, out[W, k] = giving_joint(springs[k], twist, rate, state[W, k])
             out[THETA, k] = state[THETAD, k]
             out[THETAD, k] = (tau[k] - drive) / springs[k, ROTOR]
-        f, z_rate = friction_torque(code, table[k], state[QD, k], state[Z, k], drive, temperature)
+        if math.isnan(grips[k]):
+            f, z_rate = friction_torque(code, table[k], state[QD, k], state[Z, k], drive, temperature)
+        else:
+            f, z_rate = signed_friction(code, table[k], state[QD, k], grips[k], drive, temperature), 0.0
         friction[k] = f
         out[Q, k] = state[QD, k]
         out[Z, k] = z_rate
@@ -72,6 +77,8 @@ def slope(tree, rotors, law, springs, state, tau, temperature, work, friction, o
 # Euler, the midpoint rule, and the classical method of order four; the semi-implicit method has Euler's one stage.
 STAGES = np.array([1, 2, 4, 1])
 LOOKS = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 1.0], [0.0, 0.0, 0.0, 0.0]])
+# Part of a step for which a constant acceleration's change of velocity moves a position.
+SHARES = np.array([0.0, 0.5, 0.5, 1.0])
 WEIGHS = np.array([[1.0, 0, 0, 0], [0.0, 1.0, 0, 0], [1 / 6, 1 / 3, 1 / 3, 1 / 6], [1.0, 0, 0, 0]])
 
 
@@ -158,7 +165,7 @@ def fastest_joint(state):
 
 
 @kernel
-def _wild(state, rows):
+def wild(state, rows):
     """Whether a number of the state is out of all bounds or not a number."""
     for k in range(state.shape[1]):
         if not abs(state[QD, k]) < RUNAWAY:
@@ -174,7 +181,7 @@ def burst(law, springs, state, tau):
 
     |σ0 z| ≤ Fs and |w| ≤ (A/(β + γ))^(1/n) if they start so; ten times that is no rounding.
     """
-    code, table = law
+    code, table, _ = law
     for k in range(tau.size):
         grip = 1.0 + table[k, LOADING] * abs(tau[k])
         if code == LUGRE and abs(state[Z, k]) * table[k, BRISTLE_STIFFNESS] > 10.0 * grip * table[k, BREAKAWAY]:
@@ -187,7 +194,8 @@ def burst(law, springs, state, tau):
 
 
 @kernel
-def _advance(state, total, h, rows, semi_implicit):
+def advance(state, total, h, rows, semi_implicit):
+    """One step of a state."""
     for j in range(rows):
         for k in range(state.shape[1]):
             state[j, k] += h * total[j, k]
@@ -231,6 +239,8 @@ def run(
     trial, rate, total = np.zeros((STATES, n)), np.zeros((STATES, n)), np.zeros((STATES, n))
     rows = STATES if springs.shape[0] else THETA
     state = start.copy()
+    gripping, inverse, dry = any_grip(law[2]), np.empty((n, n)), np.zeros((2, n))
+    position_share = SHARES[integrator]
     tau, integral = np.zeros(n), np.zeros(n)
     seen, seen_rate, before = np.empty(n), np.empty(n), np.empty(n)
     # Sensors sit on the motor where there is one between them and the link.
@@ -273,16 +283,26 @@ def run(
                         trial[j, k] = state[j, k] + (look * rate[j, k] if stage else 0.0)
                 failed = slope(tree, rotors, law, springs, trial, tau, temperature[tick], work, friction, rate)
                 if failed >= 0:
-                    if _wild(trial, rows):
+                    if wild(trial, rows):
                         return tick, fastest_joint(state), RAN_AWAY
                     return tick, failed, NOT_PHYSICAL
+                if gripping and stage == 0:
+                    inverse_of_tree(tree[0], work[3], inverse)
+                    gripped(law, springs, tau, rate[THETAD], state[QD], temperature[tick], dry[0])
                 if substep == 0 and stage == 0 and tick % ticks_a_sample == 0:
                     _keep(out, tick // ticks_a_sample, state, rate, seen, seen_rate, tau, friction)
                 for j in range(rows):
                     for k in range(n):
                         total[j, k] = weight * rate[j, k] + (total[j, k] if stage else 0.0)
-            _advance(state, total, h, rows, integrator == SEMI_IMPLICIT)
-            if _wild(state, rows):
+            advance(state, total, h, rows, integrator == SEMI_IMPLICIT)
+            if gripping:
+                motors, warm = rate[THETAD], temperature[tick]
+                gripped(law, springs, tau, motors, state[QD], warm, dry[1])
+                settle(law, springs, tau, motors, warm, inverse, h, position_share, state[Q], state[QD], dry[1])
+                if substep == 0 and tick % ticks_a_sample == 0:
+                    row = tick // ticks_a_sample
+                    restate(inverse, dry[0], dry[1], out[2, row], out[6, row] if out.shape[0] > BRIEF else friction)
+            if wild(state, rows):
                 # What was fastest before all became nonsense.
                 finite = fastest_joint(state)
                 return tick, finite if abs(state[QD, finite]) < np.inf else fastest_joint(trial), RAN_AWAY
