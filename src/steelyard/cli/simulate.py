@@ -160,8 +160,6 @@ def simulate_command(
     step: Annotated[
         float | None, typer.Option(help="Longest integration step, s; default: what friction and springs need.")
     ] = None,
-        float | None, typer.Option(help="Longest integration step, s; default: what friction and springs need.")
-    ] = None,
     integrator: Annotated[str, typer.Option(help="rk1, rk2, rk4, semi-implicit, rk45, radau.")] = "rk4",
     seed: Annotated[int, typer.Option(help="Seed of the noise.", min=0)] = 0,
     lock: Lock = None,
