@@ -128,6 +128,14 @@ def test_no_delay_is_found_where_there_is_none(robot, true, rng):
     assert not find_delay(problem_of(robot, moved(true, rng))).believed
 
 
+def test_what_only_one_joint_shows_is_no_delay_of_the_torque(robot, true, rng):
+    """A joint whose motor follows another law than the model's may look late by itself."""
+    late, prompt = (moved(true, np.random.default_rng(3), delay=delay) for delay in (0.004, 0.0))
+    tau = np.column_stack([late.tau[:, 0], prompt.tau[:, 1]])
+    assert not find_delay(problem_of(robot, dataclasses.replace(prompt, tau=tau))).believed
+    assert find_delay(problem_of(robot, late)).believed
+
+
 def test_friction_columns_are_taken_only_where_the_data_call_for_them(rng):
     robot = sy.load_robot("two_link", friction=("coulomb", "offset"))
     bare = robot.parameters.copy()

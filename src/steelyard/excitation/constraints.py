@@ -73,14 +73,18 @@ class PositionLimits:
     def _limited(self) -> NDArray:
         return np.flatnonzero(np.isfinite(self.lower) & np.isfinite(self.upper))
 
+    @cached_property
+    def _ranges(self) -> tuple[Array, Array]:
+        """Half width and middle of these ranges."""
+        lower, upper = self.lower[self._limited], self.upper[self._limited]
+        return 0.5 * (upper - lower), 0.5 * (upper + lower)
+
     def values(self, motion: Motion) -> Array:
-        k = self._limited
-        half, middle = 0.5 * (self.upper - self.lower)[k], 0.5 * (self.upper + self.lower)[k]
+        k, (half, middle) = self._limited, self._ranges
         return np.abs(motion.q[:, k] - middle) / half - 1.0
 
     def pull_back(self, motion: Motion, weights: Array) -> Pulled:
-        k = self._limited
-        half, middle = 0.5 * (self.upper - self.lower)[k], 0.5 * (self.upper + self.lower)[k]
+        k, (half, middle) = self._limited, self._ranges
         by_q = _nothing(motion)
         by_q[:, k] = weights * np.sign(motion.q[:, k] - middle) / half
         return by_q, _nothing(motion), _nothing(motion)

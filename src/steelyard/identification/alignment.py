@@ -26,7 +26,7 @@ _TURNS = 6
 _SURE = 4.0
 # More than this is no delay of a signal but a wrong recording.
 _MOST_SECONDS = 0.1
-_CHANNEL = "torque_rate"
+_CHANNEL, _PREFIX = "torque_rate", "delay of "
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,23 @@ class Delay:
 
 @dataclass(frozen=True)
 class _DelayTerm:
-    """−dtau/dt, which multiplies the delay."""
+    """−dtau/dt of each joint, which multiplies its delay."""
 
     def names(self, robot: Robot) -> tuple[str, ...]:
-        return ("delay",)
+        return tuple(f"{_PREFIX}{dof}" for dof in robot.dof_names)
 
     def units(self, robot: Robot) -> tuple[str, ...]:
-        return ("s",)
+        return ("s",) * robot.n
 
     def nominal(self, robot: Robot) -> Array:
-        return np.zeros(1)
+        return np.zeros(robot.n)
 
     def columns(self, robot: Robot, block: Recording) -> Array:
-        rate = block.more.get(_CHANNEL, np.ones(block.tau.shape))  # ones where only the structure is asked for
-        return -np.asarray(rate)[:, :, None]
+        rate = np.asarray(block.more.get(_CHANNEL, np.ones(block.tau.shape)))  # ones where only the structure counts
+        out = np.zeros((*rate.shape, robot.n))
+        every = np.arange(robot.n)
+        out[:, every, every] = -rate
+        return out
 
 
 def shifted(recording: Recording, delay: float) -> Recording:
@@ -104,8 +107,28 @@ def _step(problem: Problem) -> Delay:
         rate = torque_rate(recording, sliced_torque(problem.model, theta, recording, one.load))
         experiments.append(replace(one, recording=replace(recording, more={**recording.more, _CHANNEL: rate})))
     both = estimate(_again(problem, experiments, _DelayTerm()), WLS())
-    k = both.names.index("delay")
-    return Delay(float(both.parameters[k]), float(both.deviation[k]))
+    shown = np.isfinite(both.base_deviation)
+    mine = [k for k, name in enumerate(both.base_names) if name.startswith(_PREFIX) and shown[k]]
+    return _common(both.base_parameters[mine], both.base_covariance[np.ix_(mine, mine)])
+
+
+def _common(delays: Array, covariance: Array) -> Delay:
+    """The one delay behind those of the joints, and how sure that is.
+
+    A signal's delay is that of all joints. Where theirs differ by more than their deviations, as when a controller
+    turns the noise of one encoder into torque, there is more to it than a delay: the deviation grows with the misfit
+    (Birge, Physical Review 40, 1932).
+    """
+    if not len(delays):
+        return Delay(0.0, np.inf)
+    precision = np.linalg.pinv(covariance, hermitian=True)
+    weights = precision.sum(axis=1)
+    if not weights.sum() > 0:
+        return Delay(0.0, np.inf)
+    seconds = float(weights @ delays / weights.sum())
+    apart = delays - seconds
+    misfit = float(apart @ precision @ apart) / max(len(delays) - 1, 1)
+    return Delay(seconds, float(np.sqrt(max(misfit, 1.0) / weights.sum())))
 
 
 def find_delay(problem: Problem) -> Delay:
