@@ -325,3 +325,13 @@ def test_a_torque_of_the_wrong_sign_is_said_before_anything_is_estimated(robot, 
     notes = run_study(robot, [turned], Plan(methods=(sy.WLS(),))).notes
     assert any("joint2 (-" in note and "sign" in note for note in notes)
     assert not any("sign of torque" in note for note in run_study(robot, [recording], Plan(methods=(sy.WLS(),))).notes)
+
+
+def test_among_methods_that_predict_alike_the_one_whose_bodies_can_exist_is_taken(robot, true):
+    recording = moved(true, np.random.default_rng(11), noise=0.05)
+    outcome = run_study(robot, [recording], Plan(methods=(sy.OLS(), sy.WLS(), sy.Physical(inner=sy.WLS()))))
+    found = outcome.estimates
+    assert found["OLS"].invalid
+    assert not found[outcome.best].invalid
+    errors = {name: judged.relative for name, judged in outcome.validations.items()}
+    assert errors[outcome.best] <= 1.01 * min(errors.values())

@@ -33,6 +33,8 @@ TRIED = ("coulomb", "offset")
 _ROWS_A_PARAMETER = 100
 # Fewer rows than these judge nothing.
 _LEAST_HELD_OUT = 10
+# Torque errors that differ by less than this share tell no method from another.
+_TIE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,11 +314,7 @@ def run_study(
     if not estimates:
         raise DataError("no method came to an answer: " + "; ".join(f"{m}: {why}" for m, why in failures.items()))
 
-    def merit(name: str) -> tuple[bool, float]:
-        judged = validations.get(name)
-        return not estimates[name].converged, judged.relative if judged is not None else 0.0
-
-    best = min(estimates, key=merit)
+    best = _best(estimates, validations)
     return Outcome(
         robot=robot,
         problem=problem,
@@ -330,6 +328,17 @@ def run_study(
         best=best,
         notes=tuple(notes),
     )
+
+
+def _best(estimates: Mapping[str, Estimate], validations: Mapping[str, Validation]) -> str:
+    """Of the methods that converged, one that predicts best; where that is a tie, one whose bodies can exist."""
+
+    def error(name: str) -> float:
+        return validations[name].relative if name in validations else 0.0
+
+    sure = [name for name, found in estimates.items() if found.converged] or list(estimates)
+    tied = [name for name in sure if error(name) <= (1.0 + _TIE) * min(map(error, sure))]
+    return min(tied, key=lambda name: (bool(estimates[name].invalid), error(name)))
 
 
 @dataclass(frozen=True)
