@@ -335,3 +335,9 @@ def test_among_methods_that_predict_alike_the_one_whose_bodies_can_exist_is_take
     assert not found[outcome.best].invalid
     errors = {name: judged.relative for name, judged in outcome.validations.items()}
     assert errors[outcome.best] <= 1.01 * min(errors.values())
+
+
+def test_a_robot_that_stands_still_tells_nothing_and_is_refused(robot, rng):
+    still = Recording(np.arange(400) / 100.0, 1e-5 * rng.normal(size=(400, 2)), np.ones((400, 2)))
+    with pytest.raises(DataError, match="no joint moves"):
+        run_study(robot, [still], Plan(methods=(sy.OLS(),)))

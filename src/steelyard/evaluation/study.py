@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.decimation import Decimation
 from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
+from ..data.filters import moving
 from ..data.recording import Recording
 from ..data.rows import standstill_speeds
 from ..dynamics import base_parameters
@@ -221,6 +222,16 @@ def _with_friction(robot: Robot, chosen: Sequence[str]) -> Robot:
     return robot.with_layout(properties=tuple(own) + tuple(chosen))
 
 
+def _check_motion(experiments: Sequence[Experiment]) -> None:
+    """Recordings in which nothing moves fit any parameters, and tell none."""
+    positions = [one.recording.q for one in experiments if isinstance(one.recording, Recording)]
+    if not moving(np.vstack(positions)):
+        raise DataError(
+            "no joint moves in what is to be learned from, so that no parameter can be told; record a motion such as "
+            "`steelyard excite` designs"
+        )
+
+
 def run_study(
     robot: Robot,
     recordings: Sequence[Recording | Experiment],
@@ -250,6 +261,7 @@ def run_study(
 
     prepared = [ready(one, "preparing the recording") for one in recordings]
     judged = [ready(one, "preparing what is held out") for one in held_out]
+    _check_motion(prepared)
     training, testing, words = divided(prepared, judged, plan)
     progress("comparing the model as it is with the recorded torque", 0.0)
     as_it_is = LinearModel(robot)
@@ -260,8 +272,8 @@ def run_study(
     decimation, said = decimation_for(plan.decimation, training, base_parameters(_with_friction(robot, TRIED)).rank)
     notes += said
 
-    moving = [one.recording.qd for one in training if isinstance(one.recording, Recording)]
-    dead_zone = np.max([standstill_speeds(qd) for qd in moving if qd is not None], axis=0)
+    rates = [one.recording.qd for one in training if isinstance(one.recording, Recording)]
+    dead_zone = np.max([standstill_speeds(qd) for qd in rates if qd is not None], axis=0)
 
     def problem_for(chosen: Robot) -> Problem:
         return build_problem(
