@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.decimation import Decimation
-from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
 from ..data.filters import moving
+from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
 from ..data.recording import Recording
 from ..data.rows import standstill_speeds
 from ..dynamics import base_parameters
