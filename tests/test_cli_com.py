@@ -65,6 +65,36 @@ def test_the_regulator_holds_a_push(stance):
         stand(heavy, hold, 1.0, 3.0, quiet, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize(("size", "weight"), [(1.5, 2.5), (0.6, 0.25)])
+def test_robots_of_other_sizes_and_weights_are_balanced_and_weighed_as_well(size, weight):
+    """The library's robot, grown or shrunk: the regulator takes its measure from the model."""
+    spec = mujoco.MjSpec.from_file(str(sy.robot.library.library_path("wheel_legged")))
+    for key in list(spec.keys):
+        spec.delete(key)
+    for body in spec.bodies[1:]:
+        body.pos, body.ipos = size * np.array(body.pos), size * np.array(body.ipos)
+        body.mass, body.fullinertia = weight * body.mass, weight * size**2 * np.array(body.fullinertia)
+        for geom in body.geoms:
+            geom.size, geom.pos, geom.fromto = (size * np.array(x) for x in (geom.size, geom.pos, geom.fromto))
+    stance = stance_of(sy.load_robot(spec))
+    targets = [Target(0.85, -0.5), Target(0.8, 0.0), Target(0.85, 0.5)]
+    shown = demonstrate(stance, targets, np.random.default_rng(1), Load(0.2 * 20 * weight, (0.1 * size, 0, 0)))
+    found = centre_of_mass(stance, poses_of(stance, shown.recording))
+    assert not found.blind
+    low, high = found.interval("mass", 0.999)
+    assert low < shown.mass < high
+    error = np.abs(found.com - shown.com)[[0, 2]]
+    assert error.max() < 4 * max(found.deviation[axis] for axis in "xz")
+
+
+def test_a_body_that_meets_the_floor_before_the_wheels_is_named():
+    spec = mujoco.MjSpec.from_file(str(sy.robot.library.library_path("wheel_legged")))
+    spec.body("left_shin").add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.15, 0, 0], pos=[0, 0, -0.25])
+    stance = stance_of(sy.load_robot(spec))
+    with pytest.raises(ModelError, match="left_shin"):
+        balance(plant(stance), 0.9 * home_height(stance))
+
+
 def test_simulated_without_noise_the_stacked_poses_are_exact(stance):
     """The robot comes to rest, and what is left is what MuJoCo's soft contacts leave of statics."""
     quiet = StandingSensors(0, 0, 0, 0, 0, Accuracy(0, 0, 0, 0))
@@ -162,6 +192,15 @@ def test_com_says_what_is_wrong_with_a_recording_or_an_option(tmp_path, shown, c
     path.write_text(change(as_csv(shown.recording)))
     with pytest.raises(SteelyardError, match=said):
         run(path, "--model", "wheel_legged", *options)
+
+
+def test_the_demonstration_of_an_unknown_coupling_has_one(monkeypatch):
+    monkeypatch.setattr("steelyard.cli.com_demo.default_targets", lambda stance: TARGETS)
+    facts = json.loads(run("--demo", "--coupling", "estimate", "--json"))
+    for one in facts["runs"]:
+        assert one["true_coupling"] == 1.0
+        assert one["coupling"] == pytest.approx(1.0, abs=0.1)
+        assert "coupling" in one["interval_95"]
 
 
 def test_suggestions_are_poses_for_the_joints(stance):

@@ -2,9 +2,11 @@
 
 from itertools import product
 
+import mujoco
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -255,6 +257,156 @@ def test_coulombs_law_says_that_it_needs_lemke():
         step(M, np.zeros(6), contacts, 1e-3, Coulomb(), QuadraticProgram())
     with pytest.raises(OptionError, match="sides"):
         step(M, np.zeros(6), contacts, 1e-3, Coulomb(3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 10_000))
+def test_the_quadratic_program_solves_what_is_degenerate_as_lemke_does(n, seed):
+    """Made to have z_i = w_i = 0 and a singular M: interior points alone stop at the root of rounding there."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-2, 3, size=(n, int(rng.integers(1, n + 1)))).astype(float)
+    z = np.where(rng.random(n) < 0.5, rng.integers(0, 3, n), 0.0)
+    M = A @ A.T
+    q = np.where(z == 0, rng.integers(0, 2, n), 0.0) - M @ z
+    lemke, program = (solve_complementarity(M, q, method) for method in (Lemke(), QuadraticProgram()))
+    assert lemke.converged
+    # w is unique where M is positive semidefinite and symmetric, z need not be.
+    np.testing.assert_allclose(lemke.w, M @ z + q, rtol=0, atol=1e-8)
+    if program.converged:  # two of 3000 are not, and say so
+        np.testing.assert_allclose(program.w, M @ z + q, rtol=0, atol=1e-7)
+    else:
+        assert "missed by" in program.message
+
+
+@EVERY
+def test_least_squares_without_negative_unknowns_are_scipys(method, rng):
+    """min |A z − b|, z >= 0 is the complementarity problem of M = AᵀA, q = −Aᵀb; Lawson and Hanson solve it."""
+    for n in (3, 10, 30):
+        A, b = rng.normal(size=(2 * n, n)), rng.normal(size=2 * n)
+        found = solve_complementarity(A.T @ A, -A.T @ b, method)
+        np.testing.assert_allclose(found.z, scipy.optimize.nnls(A, b)[0], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("condition", [1e3, 1e6])
+def test_ill_conditioned_problems_are_solved_by_pivots_and_by_the_quadratic_program(condition, rng):
+    for n in (5, 40):
+        U = np.linalg.qr(rng.normal(size=(n, n)))[0]
+        M = U * np.geomspace(1, condition, n) @ U.T
+        z = np.where(rng.random(n) < 0.5, rng.random(n), 0.0)
+        q = np.where(z == 0, rng.random(n), 0.0) - M @ z
+        for method in (Lemke(), QuadraticProgram()):
+            np.testing.assert_allclose(solve_complementarity(M, q, method).z, z, rtol=0, atol=1e-8)
+
+
+def test_the_convex_law_of_many_sides_is_cvxpys_second_order_cone(rng):
+    """The round cone, by another modeller and as another kind of program: min ½ fᵀAf + fᵀv, |ft| <= μ fn."""
+    cvxpy = pytest.importorskip("cvxpy")
+    M, contacts = on_the_floor(0.4, points=((0.1, 0.05, 0), (-0.1, 0.06, 0), (-0.08, -0.1, 0)))
+    v = np.array([0.3, -0.2, -0.1, 0.2, 0.5, -0.4])
+    rows = np.concatenate([contacts.normal[:, None], contacts.tangent], axis=1).reshape(-1, 6)
+    f = cvxpy.Variable(9)
+    root = np.linalg.cholesky(np.linalg.inv(M))
+    cones = [cvxpy.SOC(0.4 * f[3 * k], f[3 * k + 1 : 3 * k + 3]) for k in range(3)]
+    cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(root.T @ rows.T @ f) + (rows @ v) @ f), cones).solve()
+    theirs = v + np.linalg.solve(M, rows.T @ f.value)
+    ours = [step(M, v, contacts, 1e-3, Convex(sides), QuadraticProgram()).velocity for sides in (8, 32, 128)]
+    errors = [np.abs(one - theirs).max() for one in ours]
+    assert errors[2] < 1e-2 * np.abs(v).max()  # corners of 128 sides are 3° apart, and so may be the way of sliding
+    assert errors[2] < errors[1] < errors[0]
+
+
+BOX = """<mujoco><option timestep="0.0002" cone="elliptic" impratio="100" integrator="implicitfast"/>
+ <worldbody><geom type="plane" size="5 5 1" friction="{mu} 0 0" condim="3"/>
+  <body name="box" pos="0 0 {half}"><freejoint/>
+   <geom type="box" size="0.1 0.08 {half}" mass="2" friction="{mu} 0 0" condim="3"/></body></worldbody></mujoco>"""
+
+
+def boxes(mu, half=0.05):
+    """The same box in MuJoCo and as contacts at its four lower corners."""
+    model = mujoco.MjModel.from_xml_string(BOX.format(mu=mu, half=half))
+    corners = [(x, y, 0.0) for x in (0.1, -0.1) for y in (0.08, -0.08)]
+    contacts = free_body(corners, np.tile([0, 0, 1.0], (4, 1)), [0, 0, half], mu)
+    return model, np.diag([*[model.body_mass[1]] * 3, *model.body_inertia[1]]), contacts
+
+
+@pytest.mark.parametrize(("push", "slides"), [(6.0, False), (7.5, False), (8.3, True), (12.0, True)])
+def test_a_pushed_box_sticks_and_slides_as_mujocos_does(push, slides):
+    """μ m g = 0.4·2·9.81 = 7.85 N at the height of the centre; friction below it tips load onto the front corners."""
+    model, M, contacts = boxes(0.4)
+    data, front = mujoco.MjData(model), []
+    while data.time < 0.1:  # settle
+        mujoco.mj_step(model, data)
+    data.xfrc_applied[1, 0] = push
+    while data.time < 0.4:
+        mujoco.mj_step(model, data)
+        wrench, carried = np.zeros(6), 0.0
+        for k in range(data.ncon):
+            mujoco.mj_contactForce(model, data, k, wrench)
+            carried += wrench[0] * (data.contact.pos[k, 0] > data.qpos[0])
+        front.append(carried)
+    v, dt = np.zeros(6), 1e-3
+    for _ in range(300):
+        done = step(M, v + dt * np.array([push / 2, 0, -9.81, 0, 0, 0]), contacts, dt)
+        v = done.velocity
+    assert (v[0] > 1e-6) == slides
+    # One that slides rocks on MuJoCo's soft contacts, by half its weight: means over 0.25 s agree to a percent of it.
+    assert v[0] == pytest.approx(data.qvel[0], abs=1e-2 if slides else 1e-4)
+    assert done.normal[:2].sum() / dt == pytest.approx(np.mean(front[250:]), abs=0.2 if slides else 2e-3)
+    assert done.normal.sum() / dt == pytest.approx(2 * 9.81, rel=1e-9)
+
+
+def thrown_by_scipy(start, corners, height, mu, mass, inertia):
+    """Sliding and turning of a plate on springs so stiff that loads are linear over it, until it is all but at rest."""
+
+    def rate(_, state):
+        (c, s), v = (np.cos(state[2]), np.sin(state[2])), state[3:]
+        arms = corners[:, :2] @ np.array([[c, s], [-s, c]])
+        slip = v[:2] + v[2] * np.column_stack([-arms[:, 1], arms[:, 0]])
+        along = -mu * slip / np.maximum(np.linalg.norm(slip, axis=1), 1e-9)[:, None]
+        plane = np.column_stack([np.ones(len(arms)), arms])
+        # No tipping: moments of loads and of friction at the floor, `height` below the centre, cancel.
+        balance = np.vstack([np.ones(len(arms)), arms.T - height * along.T]) @ plane
+        force = along * (plane @ np.linalg.solve(balance, [mass * 9.81, 0.0, 0.0]))[:, None]
+        moment = (arms[:, 0] * force[:, 1] - arms[:, 1] * force[:, 0]).sum()
+        return np.concatenate([v, force.sum(axis=0) / mass, [moment / inertia]])
+
+    def rests(_, state):
+        return np.linalg.norm(state[3:]) - 1e-3
+
+    rests.terminal = True
+    done = scipy.integrate.solve_ivp(rate, (0, 2), [0, 0, 0, *start], events=rests, rtol=1e-8, atol=1e-10)
+    assert done.status == 1
+    return done.y[:3, -1]
+
+
+def test_a_thrown_box_stops_where_scipys_and_mujocos_do():
+    """How friction brakes a turn depends on what each corner carries, which four rigid contacts leave open and contacts
+    that give a little share evenly.
+    """
+    model, M, _ = boxes(0.3, half=0.01)
+    data = mujoco.MjData(model)
+    while data.time < 0.1:  # settle
+        mujoco.mj_step(model, data)
+    v = np.array([0.8, 0.2, 0.0, 0.0, 0.0, 4.0])
+    data.qvel[:], begun = v, data.qpos[:2].copy()
+    while data.time < 0.6:
+        mujoco.mj_step(model, data)
+    plate = np.array([(x, y, 0.0) for x in (0.1, -0.1) for y in (0.08, -0.08)])
+    scipys = thrown_by_scipy(v[[0, 1, 5]], plate, 0.01, 0.3, 2.0, model.body_inertia[1, 2])
+    place, z, dt = np.zeros(3), None, 1e-3
+    for _ in range(350):
+        c, s = np.cos(place[2]), np.sin(place[2])
+        corners = plate @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]])
+        contacts = free_body(corners, np.tile([0, 0, 1.0], (4, 1)), [0, 0, 0.01], 0.3)
+        free = v + dt * np.array([0, 0, -9.81, 0, 0, 0])
+        done = step(M, free, contacts, dt, Coulomb(32), start=z, regularisation=1e-3)
+        v, z = done.velocity, done.solution.z
+        place += dt * v[[0, 1, 5]]
+    assert np.abs(v).max() < 1e-5
+    np.testing.assert_allclose(place, scipys, atol=3e-3)  # m and rad: facets are 11° apart, and half a step of 1 ms
+    mujocos = [*(data.qpos[:2] - begun), 2 * np.arctan2(data.qpos[6], data.qpos[3])]
+    # There it rocks, and turns by 3 % more or less with steps of 0.05 to 0.2 ms.
+    np.testing.assert_allclose(place, mujocos, rtol=0.06)
 
 
 TRUE = {"stiffness": 2000.0, "damping": 30.0, "position": 0.05}

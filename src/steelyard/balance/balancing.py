@@ -1,12 +1,12 @@
 """A wheel-legged robot that balances in MuJoCo: legs held by PD, pitch and place by a linear-quadratic regulator.
 
-MuJoCo's own step is linearised about the pose, wheels on the floor, with `mjd_transitionFD`. Legs are stiff, so that
-rolling and pitching as a whole are what is left: z = (x, θ, ẋ, θ̇), lifted to the robot by E (the wheels roll, the body
-turns about its axles) and read back by L with L E = 1,
+The regulator takes the legs for rigid and the wheels for rolling: z = (x, θ), the axles' way and the pitch about them,
+lifted to the robot's velocities by E,
 
-    z⁺ = L Aᵏ E z + L Σ Aⁱ B u,    u = −K z
+    EᵀME z̈ + EᵀDE ż = (0, m g ℓ θ) + Eᵀ u,    u = −K (z, ż)
 
-over the k steps that a command is held.
+with MuJoCo's mass matrix M and damping D in the pose, and ℓ the height of the centre of mass above the axles. (What
+MuJoCo's own linearisation says of a step or two is no help: its contacts take some ten steps to stop a slip.)
 """
 
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ Array = NDArray[np.float64]
 IMU = "steelyard_imu"
 STEP = 0.002  # s, of the physics
 HOLD = 2  # steps for which a command is held
-# What the regulator weighs: 5 cm, 3°, 0.3 m/s, 0.5 rad/s and 3 N·m.
+# What the regulator weighs: 5 cm, 3°, 0.3 m/s, 0.5 rad/s, and of torque this share of weight by wheel radius.
 _STATE_SCALE = np.array([0.05, 0.05, 0.3, 0.5])
-_TORQUE_SCALE = 3.0
+_TORQUE_SHARE = 0.12
 # Of the legs' PD, in the robot's own measure: the weight on one leg turns a joint by this angle at a lever of its leg.
 _SAG = 0.02  # rad
 
@@ -152,22 +152,29 @@ def _settled(machine: Plant, q: Array, R: Array, height: float) -> tuple[mujoco.
         return float(data.qfrc_inverse[v + 2])
 
     deep, high = height - 0.02, height + 0.01
-    if pushed(deep) > 0 or pushed(high) < 0:
+    if pushed(deep) > 0:
         raise ModelError(f"{machine.stance.robot.name} does not stand on its wheels: the floor does not meet them")
+    if pushed(high) < 0:
+        touched = {model.body(int(model.geom_bodyid[geom])).name for pair in data.contact.geom for geom in pair}
+        raise ModelError(
+            f"{machine.stance.robot.name} does not stand on its wheels {height:.3g} m high: "
+            f"{', '.join(sorted(touched - {'world'}))} meets the floor or another body first; let its shapes collide "
+            "with nothing (contype=0, conaffinity=0)"
+        )
     for _ in range(60):
         middle = 0.5 * (deep + high)
         deep, high = (deep, middle) if pushed(middle) > 0 else (middle, high)
     return data, data.qfrc_inverse[machine.v].copy()
 
 
-def _lift(machine: Plant, data: mujoco.MjData, R: Array) -> tuple[Array, Array, Array]:
-    """E's columns of rolling and pitching, the rows that read them, and the wheels' signs, all in velocities."""
+def _lift(machine: Plant, data: mujoco.MjData, R: Array) -> tuple[Array, Array]:
+    """E's columns of rolling and pitching, and the wheels' signs."""
     stance, n, v = machine.stance, machine.model.nv, machine.free_v
     ahead, across = stance.forward, stance.lateral  # of the level heading, which a pose starts with
     bodies = [machine.model.body(leg.wheel_body).id for leg in stance.legs]
     lever = data.xpos[machine.trunk] - np.mean([data.xpos[b] for b in bodies], axis=0)
     signs = np.zeros(len(stance.joints))
-    E, L = np.zeros((n, 2)), np.zeros((2, n))
+    E = np.zeros((n, 2))
     E[v : v + 3, 0] = ahead
     E[v : v + 3, 1] = np.cross(across, lever)
     E[v + 3 : v + 6, 1] = R.T @ across
@@ -176,10 +183,35 @@ def _lift(machine: Plant, data: mujoco.MjData, R: Array) -> tuple[Array, Array, 
         axle = data.xaxis[machine.model.joint(leg.wheel).id]
         signs[k] = np.sign(axle @ across)
         E[machine.v[k]] = signs[k] / leg.radius, -signs[k]
-    L[1, v + 3 : v + 6] = R.T @ across
-    L[0, v : v + 3] = ahead
-    L[0] -= (ahead @ np.cross(across, lever)) * L[1]
-    return E, L, signs
+    return E, signs
+
+
+def _rolling(machine: Plant, data: mujoco.MjData, E: Array, push: Array) -> tuple[Array, Array]:
+    """ż = a z + b u of z = (x, θ, ẋ, θ̇): a pendulum on wheels, of MuJoCo's masses; `push` is Eᵀ of u = 1."""
+    model = machine.model
+    M = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, M)
+    axles = [data.xpos[model.body(leg.wheel_body).id, 2] for leg in machine.stance.legs]
+    weight = 9.81 * model.body_subtreemass[machine.trunk]
+    tilts = np.diag([0.0, weight * (data.subtree_com[machine.trunk, 2] - np.mean(axles))])
+    brakes = (E.T * model.dof_damping) @ E
+    a, b = np.zeros((4, 4)), np.zeros(4)
+    a[:2, 2:] = np.eye(2)
+    a[2:] = np.linalg.solve(E.T @ M @ E, np.hstack([tilts, -brakes]))
+    b[2:] = np.linalg.solve(E.T @ M @ E, push)
+    return a, b
+
+
+def _regulator(a: Array, b: Array, torque: float) -> Array:
+    """The gain of least cost for commands that are held; `torque` is what counts as much as `_STATE_SCALE`."""
+    held = scipy.linalg.expm(HOLD * STEP * np.block([[a, b[:, None]], [np.zeros((1, 5))]]))
+    a, b = held[:4, :4], held[:4, 4]
+    weight, cost = np.diag(1.0 / _STATE_SCALE**2), np.array([[1.0 / torque**2]])
+    try:
+        P = scipy.linalg.solve_discrete_are(a, b[:, None], weight, cost)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise ModelError(f"the robot cannot be balanced in this pose by its wheels: {error}") from None
+    return (b @ P @ a) / (cost[0, 0] + b @ P @ b)
 
 
 def balance(machine: Plant, height: float, pitch: float = 0.0, roll: float = 0.0) -> Balance:
@@ -193,7 +225,7 @@ def balance(machine: Plant, height: float, pitch: float = 0.0, roll: float = 0.0
         )
     R = lean(stance, pitch, roll)
     data, tau = _settled(machine, q, R, height)
-    E, L, signs = _lift(machine, data, R)
+    E, signs = _lift(machine, data, R)
     command = np.zeros(model.nu)
     held = signs == 0
     command[machine.motors[held]] = q[held] + tau[held] / machine.stiffness
@@ -203,17 +235,7 @@ def balance(machine: Plant, height: float, pitch: float = 0.0, roll: float = 0.0
         k = stance.column(leg.wheel)
         side = np.sign((data.xpos[model.body(leg.wheel_body).id] - data.xpos[machine.trunk]) @ (R @ stance.lateral))
         turn[machine.motors[k]] = side * signs[k]
-    data.ctrl[:], data.qvel[:] = command, 0.0
-    A, B = np.zeros((2 * model.nv, 2 * model.nv)), np.zeros((2 * model.nv, model.nu))
-    mujoco.mjd_transitionFD(model, data, 1e-6, True, A, B, None, None)
-    lifted, read = np.kron(np.eye(2), E), np.kron(np.eye(2), L)
-    powers = [np.linalg.matrix_power(A, k) for k in range(HOLD + 1)]
-    a = read @ powers[HOLD] @ lifted
-    b = read @ sum(powers[k] @ B @ drive for k in range(HOLD))
-    weight, cost = np.diag(1.0 / _STATE_SCALE**2), np.array([[1.0 / _TORQUE_SCALE**2]])
-    try:
-        P = scipy.linalg.solve_discrete_are(a, b[:, None], weight, cost)
-    except (ValueError, np.linalg.LinAlgError) as error:
-        raise ModelError(f"{stance.robot.name} cannot be balanced in this pose by its wheels: {error}") from None
-    gain = (b @ P @ a) / (cost[0, 0] + b @ P @ b)
+    weight = 9.81 * model.body_subtreemass[machine.trunk]
+    torque = _TORQUE_SHARE * weight * float(np.mean([leg.radius for leg in stance.legs]))
+    gain = _regulator(*_rolling(machine, data, E, E[machine.v].T @ drive[machine.motors]), torque)
     return Balance(data.qpos.copy(), command, gain, drive, turn, R)

@@ -11,9 +11,9 @@ from .demonstration import Demonstration, StandingSensors, Target, demonstrate
 from .minimum_norm import MassFree, MinNorm, minimum_norm
 from .poses import Poses, pitch_and_roll, poses_of
 from .posture import home_height, posture
-from .stacked import CentreOfMass, Stacked, estimate, init, step
+from .stacked import CentreOfMass, Stacked, centre_of_mass
 from .stance import Stance
-from .statics import Coupling, equations
+from .statics import Coupling
 
 Array = NDArray[np.float64]
 SINGLE = ("hip alone", "knee alone", "mass-free")
@@ -79,13 +79,11 @@ def compare(
         name: _off(stance, minimum_norm(stance, poses, method), shown.com)
         for name, method in zip(SINGLE, singles, strict=True)
     }
-    state, so_far = init(stance, settings), np.full(len(poses), np.nan)
-    for k, made in enumerate(equations(stance, poses, settings.accuracy, settings.coupling)):
-        state = step(state, made)
-        now = estimate(state)
-        if max(now.deviation[axis] for axis in "xz") < np.inf:
-            so_far[k] = _off(stance, now.com, shown.com)[0]
-    final = estimate(state)
+    so_far = np.full(len(poses), np.nan)
+    for k in range(len(poses)):
+        final = centre_of_mass(stance, poses.chosen(slice(k + 1)), settings)
+        if max(final.deviation[axis] for axis in "xz") < np.inf:
+            so_far[k] = _off(stance, final.com, shown.com)[0]
     title = "as modelled" if load is None else f"with {load.mass:g} kg more"
     return Comparison(
         title,

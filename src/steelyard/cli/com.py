@@ -201,7 +201,10 @@ def com(
     mass: Annotated[
         float | None, typer.Option(metavar="KG", help="Of the upper body, if known; default: found.")
     ] = None,
-    coupling: Annotated[str, typer.Option(metavar="RATIO", help="Knee torque is τ₂ + RATIO·τ₁; or `estimate`.")] = "0",
+    coupling: Annotated[
+        str,
+        typer.Option(metavar="RATIO", help="Knee torque is τ₂ + RATIO·τ₁; or `estimate` (demo: of a drive with 1)."),
+    ] = "0",
     column: Annotated[
         list[str] | None, typer.Option(metavar="OURS=THEIRS", help="acc_x=imu_ax: a column's name.")
     ] = None,

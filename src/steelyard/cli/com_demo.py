@@ -20,9 +20,13 @@ from ..report.balance import comparison_picture
 from ..report.page import write_text
 from .output import add_row, console, print_json, say, table
 
+# Of the simulated drive where the coupling is to be estimated: the shin feels the sum of both motors.
+_COUPLED = 1.0
+
 
 def _facts(comparison: Comparison) -> dict[str, Any]:
     found, shown = comparison.estimate, comparison.demonstration
+    coupling = {} if found.coupling is None else {"coupling": found.coupling, "true_coupling": _COUPLED}
     return {
         "robot": comparison.title,
         "true_mass": shown.mass,
@@ -31,7 +35,8 @@ def _facts(comparison: Comparison) -> dict[str, Any]:
         "com": found.com,
         "error_in_the_sagittal_plane": comparison.final_error,
         "deviation": found.deviation,
-        "interval_95": {name: found.interval(name) for name in ("mass", "x", "y", "z")},
+        **coupling,
+        "interval_95": {name: found.interval(name) for name in found.deviation},
         "least_norm_right_at_deg": float(np.degrees(comparison.right_at)),
         "pitch_deg": np.degrees(comparison.pitch),
         "errors": comparison.errors,
@@ -57,6 +62,9 @@ def _print(comparison: Comparison) -> None:
     ):
         low, high = (scale * end for end in found.interval(key))
         say(out, f"  {label}: {scale * value:.2f} ({low:.2f} … {high:.2f}) {unit}, truly {scale * truth:.2f}")
+    if found.coupling is not None:
+        low, high = found.interval("coupling")
+        say(out, f"  coupling of knee to hip: {found.coupling:.3f} ({low:.3f} … {high:.3f}), truly {_COUPLED:g}")
     say(out, f"  all poses stacked: {1e3 * comparison.final_error:.2f} mm off; {found.message}")
     right = np.degrees(comparison.right_at)
     say(out, f"  one pose alone is right where the centre of mass is level with the trunk's origin: at {right:.0f}°\n")
@@ -84,7 +92,7 @@ def demonstration(
     burden = Load(load, (float(place[0]), float(place[1]), float(place[2])))
     rng = np.random.default_rng(seed)
     sensors = StandingSensors(accuracy=settings.accuracy)
-    ratio = settings.coupling.ratio or 0.0
+    ratio = _COUPLED if settings.coupling.ratio is None else settings.coupling.ratio
     err = Console(stderr=True)
     with Progress(console=err, disable=bool(os.environ.get("STEELYARD_QUIET")) or not err.is_terminal) as progress:
         task = progress.add_task("balancing", total=2 * len(targets))

@@ -141,6 +141,8 @@ def step(
     a little, which makes forces unique where rigid ones are not.
     """
     law = Coulomb() if law is None else law
+    if not 0 <= regularisation < np.inf:
+        raise OptionError(f"the regularisation is {regularisation:g}; give a finite number from 0")
     M, v = _checked_step(mass_matrix, velocity, contacts, dt)
     if isinstance(law, Coulomb) and method is not None and not isinstance(method, Lemke):
         raise OptionError(f"Coulomb's law needs Lemke(); {type(method).__name__} takes Convex({law.sides})")
