@@ -51,6 +51,19 @@ def test_the_load_of_a_joint_is_mujocos_mass_matrix_without_the_rotor():
     assert facts["load_inertia"] == pytest.approx(M[0, 0] - model.dof_armature[0], rel=1e-9)
 
 
+def test_a_slide_moves_a_mass_and_has_a_gear_with_a_length_in_it():
+    facts = run("--model", "scara", "--joint", "joint3", "--motor", "1e-4", "--motor-torque", "1")
+    model = mujoco.MjModel.from_xml_path(str(library_path("scara")))
+    body = int(model.jnt_bodyid[model.joint("joint3").id])
+    assert facts["slides"]
+    assert facts["load_inertia"] == pytest.approx(model.body_subtreemass[body], rel=1e-12)
+    assert facts["optimal_ratio"] == pytest.approx(np.sqrt(model.body_subtreemass[body] / 1e-4), rel=1e-12)
+    assert facts["usual_ratios"] == {}  # rules for hinges
+    shown = CliRunner().invoke(app, ["gear", "--model", "scara", "--joint", "joint3", "--motor", "1e-4"]).stdout
+    assert "rad/m" in shown
+    assert "kg·m²" in shown  # the motor's
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -60,6 +73,7 @@ def test_the_load_of_a_joint_is_mujocos_mass_matrix_without_the_rotor():
         (["--load", "1", "--motor", "nan"], "above 0"),
         (["--load", "1", "--motor", "1", "--load-torque", "3"], "--motor-torque"),
         (["--model", "two_link", "--motor", "1"], "--joint"),
+        (["--model", "wheel_legged", "--joint", "trunk_free", "--motor", "1"], "trunk_free"),
         (["--model", "two_link", "--joint", "elbow9", "--motor", "1"], "elbow9"),
     ],
 )

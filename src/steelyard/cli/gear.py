@@ -17,6 +17,7 @@ from ..physics.transmission import (
     resonance,
 )
 from ..robot.load import load_robot
+from ..robot.tree import HINGE, SLIDE
 from .options import AsJson
 from .output import add_row, console, number, print_json, say, table
 
@@ -26,16 +27,22 @@ def _positive(name: str, value: float | None) -> None:
         raise OptionError(f"{name} is {value:g}; give a finite number above 0")
 
 
-def _load_of(model: str, joint: str) -> float:
-    """What a joint turns with all others held in the home pose, without its rotor: M_jj(q_home) − armature."""
+def _load_of(model: str, joint: str) -> tuple[float, bool]:
+    """What a joint moves with all others held in the home pose, without its rotor, and whether it slides.
+
+    That is M_jj(q_home) − armature: of a slide a mass, whose gear has rad/m.
+    """
     robot = load_robot(model)
-    if joint not in robot.dof_names:
-        raise OptionError(unknown_name("joint", joint, robot.dof_names))
-    k = robot.dof_names.index(joint)
+    geared = [each.name for each in robot.joints if each.kind in (HINGE, SLIDE)]
+    if joint not in geared:
+        raise OptionError(unknown_name("hinge or slide", joint, geared))
+    k = robot.joint(joint).dof
     inertia = float(mass_matrix(robot, robot.home)[k, k] - robot.joint_parameters[k, 0])
+    slides = robot.joint(joint).kind == SLIDE
     if inertia <= 0:
-        raise OptionError(f"{joint} of {robot.name} turns an inertia of {inertia:g} kg·m²; give --load instead")
-    return inertia
+        unit = "kg" if slides else "kg·m²"
+        raise OptionError(f"{joint} of {robot.name} moves an inertia of {inertia:g} {unit}; give --load instead")
+    return inertia, slides
 
 
 def _facts(
@@ -45,6 +52,7 @@ def _facts(
     motor_torque: float | None,
     load_torque: float,
     stiffness: float | None,
+    slides: bool,
 ) -> dict[str, Any]:
     share = 0.0 if motor_torque is None else load_torque / motor_torque
     best = float(optimal_ratio(load, motor, share))
@@ -58,8 +66,11 @@ def _facts(
         "reflected_load_inertia": float(reflected_inertia(load, n)),
         "rotor_inertia_at_joint": rotor,
         "inertia_ratio": float(inertia_ratio(load, motor, n)),
+        "slides": slides,
         "usual_ratios": {
-            name: [rule.low, rule.high] for name, rule in RATIO_RULES.items() if rule.low <= n <= rule.high
+            name: [rule.low, rule.high]
+            for name, rule in RATIO_RULES.items()
+            if rule.low <= n <= rule.high and not slides
         },
     }
     if motor_torque is not None:
@@ -95,6 +106,15 @@ _ROWS = (
 )
 
 
+# Of a slide: the load is a mass, the ratio has a length in it.
+_SLIDING = {"kg·m²": "kg", "": "rad/m", "rad/s²": "m/s²"}
+
+
+def _unit(key: str, unit: str, slides: bool) -> str:
+    at_the_motor = ("motor_inertia", "reflected_load_inertia", "inertia_ratio", "resonance", "antiresonance")
+    return _SLIDING.get(unit, unit) if slides and key not in at_the_motor else unit
+
+
 def gear(
     load: Annotated[float | None, typer.Option(metavar="KG·M²", help="Inertia of the load about the joint.")] = None,
     motor: Annotated[float | None, typer.Option(metavar="KG·M²", help="Inertia of the motor's rotor.")] = None,
@@ -107,7 +127,7 @@ def gear(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Take the load's inertia from a model, with --joint.")
     ] = None,
-    joint: Annotated[str | None, typer.Option(help="A joint of that model, in its home pose.")] = None,
+    joint: Annotated[str | None, typer.Option(help="A hinge or slide of that model, in its home pose.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Reflected inertia, optimal ratio, inertia match, resonance and anti-resonance of motor, gear and load.
@@ -118,10 +138,11 @@ def gear(
     """
     if (model is None) != (joint is None):
         raise OptionError("--model and --joint go together; give both, or --load")
+    slides = False
     if model is not None and joint is not None:
         if load is not None:
             raise OptionError("--load and --model both say what the load is; give one of them")
-        load = _load_of(model, joint)
+        load, slides = _load_of(model, joint)
     if load is None or motor is None:
         raise OptionError(
             f"{'--load (or --model and --joint)' if load is None else '--motor'} is missing; give it in kg·m²"
@@ -139,7 +160,7 @@ def gear(
         raise OptionError(f"--load-torque is {load_torque:g}; give a finite number from 0")
     if load_torque and motor_torque is None:
         raise OptionError("--load-torque needs --motor-torque: the optimal ratio depends on both")
-    facts = _facts(load, motor, ratio, motor_torque, load_torque, stiffness)
+    facts = _facts(load, motor, ratio, motor_torque, load_torque, stiffness, slides)
     if as_json:
         print_json(facts)
         return
@@ -147,7 +168,7 @@ def gear(
     listing = table(None, "", "value", "unit", right=("value",))
     for key, label, unit in _ROWS:
         if key in facts:
-            add_row(listing, label, number(facts[key], 5), unit)
+            add_row(listing, label, number(facts[key], 5), _unit(key, unit, slides))
     out.print(listing)
     if ratio is None:
         say(out, "No --ratio was given: the figures are those of the optimal one.")
