@@ -20,6 +20,7 @@ ROOMS = (
     "evaluation",
     "control",
     "balance",
+    "textbook",
     "report",
     "cli",
 )

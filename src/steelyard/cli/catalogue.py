@@ -22,6 +22,7 @@ STAGES: dict[str, tuple[Entry, ...]] = {
         Entry("demo", "run", "Show the whole of it on a robot whose truth is known."),
         Entry("run", "run", "Do a whole study from one YAML file."),
         Entry("robots", "models", "List the robots that come with Steelyard."),
+        Entry("textbook", "textbook", "The exercises of a textbook chapter, and where it errs."),
     ),
     "Models": (
         Entry("info", "models", "Bodies, joints, limits, parameters and base parameters of a model."),
