@@ -14,10 +14,10 @@ LINK, MOTOR, STIFFNESS, WEIGHT, DAMPING_RATIO = 1.0, 0.1, 100.0, 10.0, 0.7  # kg
 _WANTED = 1.0  # rad
 
 
-def _slopes(spring: float, feed: float) -> tuple[Array, float]:
+def _slopes(spring: float) -> tuple[Array, float]:
     """ẋ = A x of small deviations about rest at zero, x = (q, θ, q̇, θ̇), and b of the chapter.
 
-    The law is τ = k (θ_d − θ) − b θ̇ + spring·k (q − θ) + feed·m g l sin q_d; only the first three matter here.
+    The law is τ = k (θ_d − θ) − b θ̇ + spring·k (q − θ) + m g l sin q_d: spring = 1 as printed, 0 as mended.
     """
     k, b = STIFFNESS, 2 * DAMPING_RATIO * np.sqrt(STIFFNESS * MOTOR)
     A = np.zeros((4, 4))
@@ -27,30 +27,30 @@ def _slopes(spring: float, feed: float) -> tuple[Array, float]:
     return A, float(b)
 
 
-def _torque(x: Array, spring: float, feed: float, b: float) -> float:
+def _torque(x: Array, spring: float, b: float) -> float:
     q, theta, _, thetad = x
     wanted = _WANTED + WEIGHT * np.sin(_WANTED) / STIFFNESS
     push = STIFFNESS * (wanted - theta) - b * thetad + spring * STIFFNESS * (q - theta)
-    return float(push + feed * WEIGHT * np.sin(_WANTED))
+    return float(push + WEIGHT * np.sin(_WANTED))
 
 
-def rest(spring: float, feed: float) -> float:
+def rest(spring: float) -> float:
     """Where the law brings the link to rest, rad: motor and link in balance."""
 
     def left(q: float) -> float:
         theta = q + WEIGHT * np.sin(q) / STIFFNESS
-        return _torque(np.array([q, theta, 0.0, 0.0]), spring, feed, 0.0) - WEIGHT * np.sin(q)
+        return _torque(np.array([q, theta, 0.0, 0.0]), spring, 0.0) - WEIGHT * np.sin(q)
 
     return float(scipy.optimize.brentq(left, 0.0, 2.0))
 
 
-def simulated_rest(spring: float, feed: float) -> float:
+def simulated_rest(spring: float) -> float:
     """The same from the motion, by SciPy."""
-    _, b = _slopes(spring, feed)
+    _, b = _slopes(spring)
 
     def rate(_: float, x: Array) -> list[float]:
         twist = STIFFNESS * (x[1] - x[0])
-        tau = _torque(x, spring, feed, b)
+        tau = _torque(x, spring, b)
         return [x[2], x[3], (twist - WEIGHT * np.sin(x[0])) / LINK, (tau - twist) / MOTOR]
 
     return float(solve_ivp(rate, (0.0, 20.0), [0.0] * 4, rtol=1e-9, atol=1e-11).y[0, -1])
@@ -65,10 +65,9 @@ def _damping(A: Array) -> tuple[float, float]:
 
 
 def elastic(_: np.random.Generator) -> Answer:
-    """Exact frequencies, and rest and damping of the printed law, without its spring term, and with a mended one."""
+    """Exact frequencies, and rest and damping of the law as printed and without its spring term."""
     slow, fast = modes(LINK, MOTOR, STIFFNESS, WEIGHT)
     held = float(np.sqrt((STIFFNESS + WEIGHT) / LINK))
-    laws = {"printed": (1.0, 1.0), "without_ff": (0.0, 0.0), "mended": (0.0, 1.0)}
     lines = [
         Line("slow", "rigid mode", float(slow), float(np.sqrt(WEIGHT / LINK)), "rad/s"),
         Line("fast", "elastic mode", float(fast), float(resonance(LINK, MOTOR, STIFFNESS)), "rad/s"),
@@ -78,23 +77,18 @@ def elastic(_: np.random.Generator) -> Answer:
              float(antiresonance(LINK, STIFFNESS)), None, "rad/s"),
         Line("held", "link with the motor held, sqrt((k + m g l)/J_l)", held, None, "rad/s"),
     ]  # fmt: skip
-    names = {
-        "printed": "printed law",
-        "without_ff": "k(θ_d − θ) − bθ̇ alone",
-        "mended": "k(θ_d − θ) − bθ̇ + m g l sin q_d",
-    }
-    for key, (spring, feed) in laws.items():
-        A, _b = _slopes(spring, feed)
-        light, heavy = _damping(A)
-        ends = rest(spring, feed)
-        lines += [
-            Line(f"{key}_rest", f"{names[key]}: rests at (wanted {_WANTED:g})", ends,
-                 _WANTED if key == "printed" else None, "rad"),
-            Line(f"{key}_simulated", "  and in simulation", simulated_rest(spring, feed), None, "rad"),
-            Line(f"{key}_root", "  slowest root, real part", float(np.linalg.eigvals(A).real.max()), None, "1/s"),
-            Line(f"{key}_slow_damping", "  damping ratio of the slow pair", light),
-            Line(f"{key}_fast_damping", "  of the fast pair", heavy, DAMPING_RATIO if key == "printed" else None),
-        ]  # fmt: skip
+    (printed, _b), (mended, _b) = _slopes(1.0), _slopes(0.0)
+    damping = zip(_damping(mended), _damping(printed), strict=True)
+    slowest = [float(np.linalg.eigvals(A).real.max()) for A in (mended, printed)]
+    lines += [
+        Line("rest", f"wanted {_WANTED:g} rad: the law, printed and mended, rests at", rest(0.0), rest(1.0), "rad"),
+        Line("simulated", "  and in simulation", simulated_rest(0.0), simulated_rest(1.0), "rad"),
+        Line("slowest", "  slowest root, real part", slowest[0], slowest[1], "1/s"),
+        *(
+            Line(f"{name}_damping", f"  damping ratio of the {name} pair (wanted {DAMPING_RATIO:g})", *ratios)
+            for name, ratios in zip(("slow", "fast"), damping, strict=True)
+        ),
+    ]
     return Answer(
         "7.5",
         "A flexible joint: J_l = 1, J_m = 0.1, k = 100, m g l = 10",

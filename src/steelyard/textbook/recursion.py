@@ -97,18 +97,18 @@ def _errors(robot: Robot, rng: np.random.Generator) -> dict[str, float]:
 def recursion(rng: np.random.Generator) -> Answer:
     """The printed loops, mended in two steps, on a planar and a spatial arm, against mj_inverse."""
     names = {
-        "as printed": "as printed: R[i] = Rz(q_i) R[i−1]",
+        "as printed": "as printed, R[i] = Rz(q_i) R[i−1]",
         "relative": "R[i] = Rz(q_i), one joint's turn",
         "with twist": "R[i] = (frame i in its parent) Rz(q_i)",
-        "ours": "inverse_dynamics",
     }
     lines = []
     for arm, robot in (("planar", planar()), ("spatial", spatial())):
-        for key, error in _errors(robot, rng).items():
-            lines.append(Line(f"{arm}: {key}", f"{arm} arm, {names[key]}: torque is off by", error))
+        errors = _errors(robot, rng)
+        for key, text in names.items():
+            lines.append(Line(f"{arm}: {key}", f"{arm} arm, {text}: off by", errors["ours"], errors[key]))
     return Answer(
         "7.2",
-        "Newton–Euler recursion of three links (share of the largest torque, judged by mj_inverse)",
+        "Newton–Euler recursion of three links: torque against mj_inverse, as a share of the largest",
         tuple(lines),
         (
             "R[i] = Rz(q[i]) @ R[i-1] multiplies up from the base, and every later line uses R[i] as the turn of one "
