@@ -25,7 +25,7 @@ CHECKLISTS: dict[str, tuple[Check, ...]] = {
     "Identification": (
         Check("excitation that covers the workspace", "Fourier series by a criterion of information",
               "steelyard excite panda --starts 1 --criterion logdet --output traj.csv"),
-        Check("several runs averaged", "periods repeated, compared and averaged",
+        Check("several runs averaged", "the period repeated; preprocessing averages it",
               "steelyard excite panda --starts 1 --periods 5 --output traj.csv"),
         Check("parameters physically consistent", "pseudo-inertias positive definite, by a semidefinite program",
               "steelyard identify run.npz --model panda --physical --output result.yaml"),
@@ -33,10 +33,10 @@ CHECKLISTS: dict[str, tuple[Check, ...]] = {
               "steelyard identify run.npz --model panda --validate other.npz"),
     ),
     "Real time": (
-        Check("sampling above ten times the bandwidth", "rate, jitter, delay and bandwidth of a recording",
+        Check("sampling above ten times the bandwidth", "rate and gaps, how fast it moves, torque behind motion",
               "steelyard inspect run.npz --model panda"),
-        Check("computation fast enough", "parameters followed online, and how much faster than the recording that was",
-              "steelyard watch panda run.npz"),
+        Check("computation fast enough", "seconds of work for a recording followed online",
+              "steelyard watch panda run.npz --events events.jsonl"),
         Check("faults detected, safe stop", "loads and friction that change are said as events, for the robot's own "
               "controller to stop", "steelyard watch panda run.npz --events events.jsonl"),
         Check("data kept for later", "joint states over DDS into a file",
@@ -49,7 +49,7 @@ CHECKLISTS: dict[str, tuple[Check, ...]] = {
               "steelyard predict result.yaml other.npz"),
         Check("tracking and stability margins", "largest tracking error under delay, noise and a slow controller",
               "steelyard simulate panda --trajectory traj.csv --delay 2 --bandwidth 3"),
-        Check("long runs", "friction that drifts with temperature", "steelyard watch panda run.npz"),
+        Check("long runs", "friction that drifts with temperature", "steelyard watch panda run.npz --events events.jsonl"),
         Check("extremes", "a load, cold friction, poor sensors, in simulation",
               "steelyard simulate panda --trajectory traj.csv --payload hand=2 --torque-noise 0.5"),
     ),
