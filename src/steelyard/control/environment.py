@@ -6,7 +6,7 @@ Both estimators work on c = k x_e instead of x_e: the force is linear in it, so 
 make the filter sure of a wrong place. Below `least_force` the tool counts as free, and nothing is learnt.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ NAMES = ("stiffness", "damping", "position")
 # so many times the noise of its position, which biases k by the inverse of the square: 4 %.
 _WELL_KNOWN = 0.2
 _LEAST_MOTION = 5.0
+# Mean squares of innovations above this, in the second half of a contact, say that the filter is wrong about itself.
+_SURPRISED = 2.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class RecursiveLeastSquares:
 
 @dataclass(frozen=True)
 class ExtendedKalman:
-    """EKF on [x, ẋ, k, b, c] of a mass that a command drives against the environment: m ẍ = F_cmd − F.
+    """EKF of second order on [x, ẋ, k, b, c] of a mass that a command drives against it: m ẍ = F_cmd − F.
 
     The parameters may wander by `drift` (a fraction of the guess's deviation per √s) and the acceleration be wrong by
     `acceleration_noise`.
@@ -112,8 +114,13 @@ def _columns(*given: ArrayLike) -> list[Array]:
     return columns
 
 
-def _concluded(t: Array, rows: list[tuple[Array, Array]], guess: Guess, indented: Array, noise: float) -> Environment:
-    """Positions count as exact where they multiply k, so what moves no more than their noise shows nothing."""
+def _concluded(
+    t: Array, rows: list[tuple[Array, Array]], guess: Guess, indented: Array, noise: float, surprise: float = 1.0
+) -> Environment:
+    """Positions count as exact where they multiply k, so what moves no more than their noise shows nothing.
+
+    `surprise` is how large the squares of innovations are against what the filter expects of them: 1 if it is right.
+    """
     values, deviations = (np.array(column) for column in zip(*rows, strict=True))
     touched = len(indented)
     moved = touched > 1 and float(np.std(indented)) > _LEAST_MOTION * noise
@@ -123,6 +130,11 @@ def _concluded(t: Array, rows: list[tuple[Array, Array]], guess: Guess, indented
         message = "the tool never touched anything: no sample has the least force"
     elif blind:
         message = f"the contact does not show {', '.join(blind)}: vary the force, in steps and in sines"
+    elif surprise > _SURPRISED:
+        message = (
+            f"the contact is not as assumed: innovations are {np.sqrt(surprise):.1f} times what noise explains; widen "
+            "the guess's deviations, or correct the mass and the noise"
+        )
     else:
         message = f"estimated from {touched} samples in contact"
     return Environment(t, values, deviations, message)
@@ -174,6 +186,34 @@ def _models(method: ExtendedKalman, guess: Guess, dt: float) -> tuple[kalman.Mod
     )
 
 
+def _curved(P: Array) -> tuple[float, float]:
+    """Mean and variance of δk δx + δb δv, by which the force is not linear in [x, v, k, b, c].
+
+    Without them the first samples, in which k is unknown, count for more than they say, and the filter locks in.
+    """
+    mean = P[0, 2] + P[1, 3]
+    variance = P[2, 2] * P[0, 0] + P[0, 2] ** 2 + P[3, 3] * P[1, 1] + P[1, 3] ** 2
+    variance += 2 * (P[2, 3] * P[0, 1] + P[1, 2] * P[0, 3])
+    return float(mean), float(max(variance, 0.0))
+
+
+def _predicted(model: kalman.Model, state: kalman.Gaussian, command: float, effect: Array) -> kalman.Gaussian:
+    """A step of the filter to second order; `effect` is what a newton of contact does to the state."""
+    mean, variance = _curved(state.covariance)
+    noise = model.process_noise + variance * np.outer(effect, effect)
+    after = kalman.predict(replace(model, process_noise=noise), state, command)
+    return kalman.Gaussian(after.mean + mean * effect, after.covariance)
+
+
+def _updated(
+    model: kalman.Model, state: kalman.Gaussian, z: Array, command: float
+) -> tuple[kalman.Gaussian, kalman.Innovation]:
+    """A measurement of position and force, to second order."""
+    mean, variance = _curved(state.covariance)
+    noise = model.measurement_noise + np.diag([0.0, variance])
+    return kalman.update(replace(model, measurement_noise=noise), state, z - np.array([0.0, mean]), command)
+
+
 def _by_ekf(t: Array, x: Array, command: Array, force: Array, method: ExtendedKalman, guess: Guess) -> Environment:
     mean, covariance = guess.linear()
     dt = float(np.median(np.diff(t)))
@@ -184,15 +224,19 @@ def _by_ekf(t: Array, x: Array, command: Array, force: Array, method: ExtendedKa
     P[0, 0], P[1, 1], P[2:, 2:] = method.position_noise**2, 1.0, covariance
     state = kalman.Gaussian(np.r_[x[0], 0.0, mean], P)
     touching = np.abs(force) >= method.least_force
-    rows = []
+    effect = np.array([-0.5 * dt**2, -dt, 0.0, 0.0, 0.0]) / method.mass
+    rows, surprises = [], []
     for k in range(len(t)):
-        model = touching_model if touching[k] else free_model
-        if k:
-            state = kalman.predict(model, state, command[k - 1])
-        z = np.array([x[k], force[k]]) if touching[k] else x[k : k + 1]
-        state, _ = kalman.update(model, state, z, command[k])
+        if touching[k]:
+            state = _predicted(touching_model, state, command[k - 1], effect) if k else state
+            state, new = _updated(touching_model, state, np.array([x[k], force[k]]), command[k])
+            surprises.append(new.distance / 2)
+        else:
+            state = kalman.predict(free_model, state, command[k - 1]) if k else state
+            state, _ = kalman.update(free_model, state, x[k : k + 1], command[k])
         rows.append(_with_place(state.mean[2:], state.covariance[2:, 2:]))
-    return _concluded(t, rows, guess, x[touching], method.position_noise)
+    surprise = float(np.mean(surprises[len(surprises) // 2 :])) if surprises else 1.0
+    return _concluded(t, rows, guess, x[touching], method.position_noise, surprise)
 
 
 def estimate_environment(
