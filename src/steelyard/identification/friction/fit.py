@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from ...errors import DataError, OptionError
 from .curve import FrictionCurve
-from .intervals import Dip, Interval, dip_test, straight_intervals, stribeck_intervals
+from .intervals import Dip, Interval, alikeness, dip_test, straight_intervals, stribeck_intervals
 from .outliers import ordinary
 from .points import FrictionPoints, thinned
 from .projection import SHAPES, Regression, search
@@ -62,6 +62,7 @@ class CurveFit:
     starts: int
     agreeing: int  # of the searches that were followed down, those that ended here
     converged: bool
+    alike: float  # by how much variances grew as residuals of neighbours are alike; 1 where they are not
     message: str
 
     @property
@@ -202,10 +203,11 @@ def _fit(
     problem: Regression, direction: str, settings: StribeckFit, rng: np.random.Generator, warranted: bool | None = None
 ) -> CurveFit:
     best = search(problem, settings.starts, rng)
-    dip = dip_test(problem, best, settings.simulations, rng)
+    alike = alikeness(problem, best)
+    dip = dip_test(problem, best, settings.simulations, rng, alike)
     shown = dip.p_value <= settings.significance if warranted is None else warranted
-    stribeck = stribeck_intervals(problem, best, settings.confidence)
-    straight = straight_intervals(problem, settings.confidence)
+    stribeck = stribeck_intervals(problem, best, settings.confidence, alike)
+    straight = straight_intervals(problem, settings.confidence, alike)
     values = stribeck if shown else straight
     none = problem.straight()[1]
     unknowns = problem.unknowns if shown else len(problem.names)
@@ -213,19 +215,24 @@ def _fit(
     message = _told(values, stribeck, shown, best.at_limit)
     if not best.converged:
         message = f"the search had not come to rest after its steps; {message}"
+    if alike > 1.0:
+        message += (
+            f"; residuals of neighbouring speeds are alike, so that intervals are {np.sqrt(alike):.1f} times as wide: the "
+            "points do not err independently, or friction has another shape"
+        )
     return CurveFit(
         direction, values, stribeck, straight, dip, shown, float(np.sqrt(left / (problem.size - unknowns))),
-        problem.size, (none, best.squares), best.starts, best.agreeing, best.converged, message,
+        problem.size, (none, best.squares), best.starts, best.agreeing, best.converged, alike, message,
     )  # fmt: skip
 
 
-def _probability(restricted: float, full: float, freed: int, freedom: int, size: float) -> float:
+def _probability(restricted: float, full: float, freed: int, freedom: int, rounding: float, alike: float) -> float:
     """Of an F as large if the restriction held."""
-    if restricted <= full or restricted <= 1e-24 * size:
+    if restricted <= full or restricted <= rounding:
         return 1.0
-    if full <= 1e-24 * size:
+    if full <= rounding:
         return 0.0
-    return float(f_distribution.sf((restricted - full) / freed / (full / freedom), freed, freedom))
+    return float(f_distribution.sf((restricted - full) / freed / (full / freedom) / alike, freed, freedom))
 
 
 def _symmetry(
@@ -239,9 +246,10 @@ def _symmetry(
     without_offset = search(same, settings.starts, rng).squares if dips else same.straight()[1]
     full = sides[0].squares[at] + sides[1].squares[at]
     each = 2 + (2 + (settings.shape is None) if dips else 0)
-    freedom, size = same.size - 2 * each, float(np.sum((same.y * same.weight) ** 2))
-    p_same = _probability(without_offset, full, each, freedom, size)
-    p_offset = _probability(both.squares[at], full, each - 1, freedom, size)
+    # Of both laws together directions that differ would look alike; of each one only what its shape lacks does.
+    rest = (same.size - 2 * each, same.rounding, max(side.alike for side in sides))
+    p_same = _probability(without_offset, full, each, *rest)
+    p_offset = _probability(both.squares[at], full, each - 1, *rest)
     if p_same >= settings.significance:
         return Symmetry(p_same, p_offset, f"the directions do not differ (p = {p_same:.2g})", True)
     if p_offset >= settings.significance:

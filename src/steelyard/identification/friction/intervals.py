@@ -21,7 +21,7 @@ from .projection import SHAPES, Batch, Found, Regression
 Array = NDArray[np.float64]
 _FINE = 160  # steps from the best q̇s to each side, ever wider
 _SHAPE_STEPS = 24
-_ROUNDING = 1e-12  # of the torque: less is no misfit
+_CHANCE = 2.33  # standard errors of a correlation, which one in a hundred exceeds by chance
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,22 @@ class Dip(NamedTuple):
     bic_gain: float  # of the Bayesian information criterion; above 0: with the dip is better
 
 
-def threshold(squares: float, freedom: int, confidence: float) -> float:
-    return squares * (1.0 + float(f_distribution.ppf(confidence, 1, freedom)) / freedom)
+def threshold(squares: float, freedom: int, confidence: float, alike: float) -> float:
+    """T, with the variance of estimates multiplied by `alike`."""
+    return squares * (1.0 + alike * float(f_distribution.ppf(confidence, 1, freedom)) / freedom)
+
+
+def alikeness(problem: Regression, best: Found) -> float:
+    """By how much points count for less as residuals of neighbouring speeds are alike: (1 + ρ)/(1 − ρ).
+
+    It is 1 where their correlation ρ may be chance. Where it is not, the points do not err independently, or the law
+    does not have their shape.
+    """
+    e = problem.residuals(best.velocity, best.shape)[np.argsort(problem.sign * problem.speed, kind="stable")]
+    if float(e @ e) <= problem.rounding:
+        return 1.0
+    rho = float(e[1:] @ e[:-1]) / float(e @ e)
+    return (1.0 + rho) / (1.0 - rho) if rho > _CHANCE / np.sqrt(len(e)) else 1.0
 
 
 def _around(best: float, low: float, high: float) -> Array:
@@ -121,10 +135,9 @@ def _region(problem: Regression, best: Found, T: float) -> _Region:
     return _Region(joined, velocity, low_end, high_end, reach if sought else (best.shape, best.shape))
 
 
-def stribeck_intervals(problem: Regression, best: Found, confidence: float) -> dict[str, Interval]:
+def stribeck_intervals(problem: Regression, best: Found, confidence: float, alike: float) -> dict[str, Interval]:
     """Of every parameter of the law with a dip; a lower end of 0 is the law's where a value cannot be negative."""
-    rounding = _ROUNDING**2 * float(np.sum((problem.y * problem.weight) ** 2))
-    T = threshold(max(best.squares, rounding), problem.size - problem.unknowns, confidence)
+    T = threshold(max(best.squares, problem.rounding), problem.size - problem.unknowns, confidence, alike)
     region = _region(problem, best, T)
     beta, dip, _ = problem.at(best.velocity, best.shape)
     batch = region.batch
@@ -155,12 +168,12 @@ def stribeck_intervals(problem: Regression, best: Found, confidence: float) -> d
     return found
 
 
-def straight_intervals(problem: Regression, confidence: float) -> dict[str, Interval]:
+def straight_intervals(problem: Regression, confidence: float, alike: float) -> dict[str, Interval]:
     """Of Coulomb and viscous friction alone."""
     beta, squares = problem.straight()
     centre, free = problem.straight_free()
     freedom = problem.size - len(problem.names)
-    slack = max(threshold(squares, freedom, confidence) - free, 0.0)
+    slack = max(threshold(squares, freedom, confidence, alike) - free, 0.0)
     found = {}
     for k, name in enumerate(problem.names):
         reach = float(np.sqrt(slack * problem.base_variance[k]))
@@ -169,7 +182,7 @@ def straight_intervals(problem: Regression, confidence: float) -> dict[str, Inte
     return found
 
 
-def dip_test(problem: Regression, best: Found, simulations: int, rng: np.random.Generator) -> Dip:
+def dip_test(problem: Regression, best: Found, simulations: int, rng: np.random.Generator, alike: float) -> Dip:
     """The F of the best dip of any width, against its distribution where there is none.
 
     Without a dip q̇s has no meaning, and F of the best of all q̇s is larger than F tables say (Davies, Biometrika 74,
@@ -184,8 +197,7 @@ def dip_test(problem: Regression, best: Found, simulations: int, rng: np.random.
             return np.where(total > gain, gain / (total - gain), np.inf) * (freedom - 2)
 
     gain = float(np.max(np.maximum(U @ rest, 0.0), initial=0.0) ** 2)
-    size = float(np.sum((problem.y * problem.weight) ** 2))
-    measured = statistic(np.array([gain]), np.array([whole]))[0] if whole > _ROUNDING**2 * size else 0.0
+    measured = statistic(np.array([gain]), np.array([whole]))[0] / alike if whole > problem.rounding else 0.0
     # All dips lie in a space of few dimensions; the noise in the others only counts by its length.
     _, s, V = np.linalg.svd(U, full_matrices=False)
     rank = min(int(np.count_nonzero(s > 1e-6 * s[0])), freedom)

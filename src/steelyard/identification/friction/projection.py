@@ -25,6 +25,7 @@ _GRID = 120
 _AT_ONCE = 2_000_000  # numbers in a block of a batch
 # Minima whose sums of squares agree to this are one.
 _ALIKE = 1e-6
+_ROUNDING = 1e-12  # of the torque: less is no misfit
 _AT_LIMIT = 1e-3  # of a logarithm
 
 
@@ -59,6 +60,11 @@ class Regression:
     def unknowns(self) -> int:
         """With the dip."""
         return len(self.names) + 2 + (self.shape is None)
+
+    @property
+    def rounding(self) -> float:
+        """A sum of squares that is only rounding."""
+        return _ROUNDING**2 * float(self._wy @ self._wy)
 
     @cached_property
     def _wX(self) -> Array:
