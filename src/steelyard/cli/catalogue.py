@@ -50,7 +50,7 @@ STAGES: dict[str, tuple[Entry, ...]] = {
         Entry("com", "com", "Mass and centre of mass of a wheel-legged robot from poses."),
         Entry("benchmark", "benchmark", "Set estimators against each other, thousands of runs in one table."),
     ),
-    "What parameters are for": (
+    "Use": (
         Entry("friction", "friction", "Friction laws of joints from points or recordings, and how sure they are."),
         Entry("compensate", "compensate", "What each way to compensate friction does to tracking, simulated."),
     ),

@@ -2,8 +2,8 @@
 
     friction = tau − [M q̈ + C q̇ + g + armature·q̈]
 
-Every direction's velocities are cut into bins, evenly in the logarithm. A bin's mean counts as good as the number of
-times that the joint came through: samples of one passage err together.
+Every direction's velocities are cut into bins, evenly in the logarithm. How sure a bin's mean is follows from the noise
+of its rows, and from what passages through it differ by: what a passage errs by, all of its rows err by.
 """
 
 from collections.abc import Sequence
@@ -64,24 +64,56 @@ def friction_torque(known: Robot | Estimate, recording: Recording) -> Array:
     return (recording.tau - sliced_torque(bare, theta, recording)) * model.gains
 
 
-def _passages(rows: NDArray[np.int64]) -> int:
-    """Runs of rows that follow each other."""
-    return 1 + int(np.count_nonzero(np.diff(rows) > 1))
+@dataclass(frozen=True, eq=False)
+class _Bin:
+    """Rows of one direction at about one speed, in passages: runs of rows that follow each other."""
+
+    velocity: float
+    means: Array  # of the friction, a passage
+    sizes: Array  # rows of it
+    spread: float  # sum of squares about the means
+
+    @property
+    def friction(self) -> float:
+        return float(self.means @ self.sizes / self.sizes.sum())
 
 
-def _of_direction(speed: Array, friction: Array, how: Averaging) -> list[tuple[float, float, float]]:
-    """Mean speed, mean friction and relative deviation of every bin of one direction; speed is NaN elsewhere."""
-    mine = np.flatnonzero(np.isfinite(speed))
-    if len(mine) < how.least:
+def _bin(rows: NDArray[np.int64], velocity: Array, friction: Array) -> _Bin:
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(rows) > 1) + 1])
+    sizes = np.diff(np.concatenate([cuts, [len(rows)]])).astype(float)
+    mine = friction[rows]
+    means = np.add.reduceat(mine, cuts) / sizes
+    return _Bin(float(velocity[rows].mean()), means, sizes, float(np.sum((mine - np.repeat(means, sizes.astype(int))) ** 2)))
+
+
+def _bins(velocity: Array, friction: Array, mine: NDArray[np.bool_], how: Averaging) -> list[_Bin]:
+    """Of one direction, evenly in the logarithm of speed."""
+    rows = np.flatnonzero(mine)
+    if len(rows) < how.least:
         return []
-    edges = np.geomspace(speed[mine].min(), speed[mine].max() * (1 + 1e-12), how.bins + 1)
-    place = np.clip(np.searchsorted(edges, speed[mine], side="right") - 1, 0, how.bins - 1)
-    points = []
-    for k in range(how.bins):
-        rows = mine[place == k]
-        if len(rows) >= how.least:
-            points.append((float(speed[rows].mean()), float(friction[rows].mean()), 1.0 / np.sqrt(_passages(rows))))
-    return points
+    speed = np.abs(velocity[rows])
+    edges = np.geomspace(speed.min(), speed.max() * (1 + 1e-12), how.bins + 1)
+    place = np.clip(np.searchsorted(edges, speed, side="right") - 1, 0, how.bins - 1)
+    members = [rows[place == k] for k in range(how.bins)]
+    return [_bin(some, velocity, friction) for some in members if len(some) >= how.least]
+
+
+def _deviations(bins: Sequence[_Bin]) -> Array:
+    """How sure the means are: rows err by themselves, and each passage as a whole; both variances from all bins.
+
+    σ_row² from the rows about the means of passages, σ_pass² from what these differ by more than their rows explain.
+    """
+    spare = sum(float(one.sizes.sum()) - len(one.sizes) for one in bins)
+    of_rows = sum(one.spread for one in bins) / spare if spare > 0 else 0.0
+    between = explained = free = 0.0
+    for one in bins:
+        between += float(np.sum((one.means - one.means.mean()) ** 2))
+        explained += (len(one.means) - 1) * of_rows * float(np.mean(1.0 / one.sizes))
+        free += len(one.means) - 1
+    of_passages = max(0.0, (between - explained) / free) if free else 0.0
+    shares = np.array([[1.0 / one.sizes.sum(), np.sum(one.sizes**2) / one.sizes.sum() ** 2] for one in bins])
+    variance = shares @ [of_rows, of_passages]
+    return np.sqrt(np.maximum(variance, np.finfo(float).tiny)) if variance.max() > 0 else np.ones(len(bins))
 
 
 def friction_points(
@@ -96,7 +128,7 @@ def friction_points(
     """
     how = Averaging() if how is None else how
     robot = known if isinstance(known, Robot) else known.model.robot
-    found: list[list[tuple[float, float, float]]] = [[] for _ in range(robot.n)]
+    found: list[list[_Bin]] = [[] for _ in range(robot.n)]
     for recording in recordings:
         ready = prepare(recording, robot, preprocessing)
         if isinstance(known, Estimate):
@@ -110,18 +142,21 @@ def friction_points(
             use = use & (np.abs(ready.qdd) < how.steady)
         for j in range(robot.n):
             for sign in (1.0, -1.0):
-                speed = sign * ready.qd[:, j]
-                mine = use[:, j] & (speed > max(still[j], 1e-12))
-                points = _of_direction(np.where(mine, speed, np.nan), left[:, j], how)
-                found[j] += [(sign * v, tau, deviation) for v, tau, deviation in points]
-    empty = [name for name, points in zip(robot.dof_names, found, strict=True) if not points]
-    if len(empty) == robot.n:
+                mine = use[:, j] & (sign * ready.qd[:, j] > max(still[j], 1e-12))
+                found[j] += _bins(ready.qd[:, j], left[:, j], mine, how)
+    if not any(found):
         raise DataError(
             "no joint moves enough for points of friction"
             + (f" below {how.steady:g} of acceleration; raise --steady" if how.steady is not None else "")
         )
     return [
-        FrictionPoints(name, *np.array(points).T, linear=name in robot.layout.linear_dofs)
-        for name, points in zip(robot.dof_names, found, strict=True)
-        if points
+        FrictionPoints(
+            name,
+            np.array([one.velocity for one in bins]),
+            np.array([one.friction for one in bins]),
+            _deviations(bins),
+            linear=name in robot.layout.linear_dofs,
+        )
+        for name, bins in zip(robot.dof_names, found, strict=True)
+        if bins
     ]
