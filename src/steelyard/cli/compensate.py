@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..control.friction_trial import NONE, Outcome, Trial, compare_compensations, moves_and_rests
+from ..control.friction_trial import NONE, Outcome, Trial, compare_compensations, moves_and_rests, usual_torque_scale
 from ..control.loop import Plant
 from ..errors import OptionError, unknown_name
 from ..excitation.exchange import read_trajectory
@@ -52,12 +52,11 @@ def _value(key: str, text: str) -> Array | float:
     return values[0] if len(values) == 1 else np.array(values)
 
 
-def _law(text: str, robot: Robot) -> FrictionLaw:
+def _law(text: str, scale: Array) -> FrictionLaw:
     """A law by name, or by name and values: `stribeck:coulomb=2,static=3,stribeck_velocity=0.05`."""
     name, colon, rest = text.partition(":")
-    torque = np.where(np.isfinite(robot.limits.torque), robot.limits.torque, 10.0)
     if not colon:
-        return friction_named(name.strip(), torque)
+        return friction_named(name.strip(), scale)
     if name not in _LAWS:
         raise OptionError(unknown_name("friction law with values", name, _LAWS))
     kind, values = _LAWS[name], {}
@@ -72,7 +71,9 @@ def _law(text: str, robot: Robot) -> FrictionLaw:
         return kind(**values)
     except TypeError:
         missing = ", ".join(key for key in valid if key not in values)
-        raise OptionError(f"--friction {name} lacks values; it takes {', '.join(valid)} (not given: {missing})") from None
+        raise OptionError(
+            f"--friction {name} lacks values; it takes {', '.join(valid)} (not given: {missing})"
+        ) from None
 
 
 def _share(text: str) -> float:
@@ -88,22 +89,22 @@ def _share(text: str) -> float:
 
 
 def _frictions(
-    robot: Robot, friction: str | None, result: Path | None
+    robot: Robot, friction: str | None, result: Path | None, scale: Array
 ) -> tuple[FrictionLaw, FrictionCurve, Array, list[str]]:
     """What acts, what is believed, the offset that acts beside the law, and what is to be said of it."""
     if result is None:
-        law = _law("lugre" if friction is None else friction, robot)
+        law = _law("lugre" if friction is None else friction, scale)
         return law, curve_of(law, robot.n), np.zeros(robot.n), []
     believed = read_friction(result).for_joints(robot.dof_names)
     if friction is not None:
-        return _law(friction, robot), believed, np.zeros(robot.n), []
+        return _law(friction, scale), believed, np.zeros(robot.n), []
     law, offset = believed.law()
     notes = [] if believed.symmetric else ["the plant's friction is the mean of the two directions found"]
     return law, believed, offset, notes
 
 
 def _facts(robot: Robot, outcome: Outcome) -> dict[str, Any]:
-    def by_joint(values: Array) -> dict[str, Any]:
+    def by_joint(values: NDArray[Any]) -> dict[str, Any]:
         return dict(zip(robot.dof_names, values.tolist(), strict=True))
 
     return {
@@ -131,7 +132,8 @@ def _print(robot: Robot, outcomes: list[Outcome]) -> None:
             continue
         restless = [name for name, wild in zip(robot.dof_names, one.oscillates, strict=True) if wild]
         add_row(
-            rows, one.name, number(1e3 * float(np.sqrt(np.mean(one.rms**2))), 3), number(1e3 * float(one.largest.max()), 3),
+            rows, one.name, number(1e3 * float(np.sqrt(np.mean(one.rms**2))), 3),
+            number(1e3 * float(one.largest.max()), 3),
             "" if one.name == NONE else f"× {one.overall:.3g}", f"{100 * float(one.saturated.mean()):.1f} %",
             f"× {float(np.median(one.unrest)):.2g}", ", ".join(restless) or "no",
         )  # fmt: skip
@@ -191,19 +193,21 @@ def compensate_command(
     robot = robot_from(model, lock, None, None, gravity, mounting)
     if controller not in _CONTROLLERS:
         raise OptionError(unknown_name("controller", controller, _CONTROLLERS))
-    law, known, offset, notes = _frictions(robot, friction, result)
-    believed = known.scaled(1.0 + _share(wrong_by))
-    sensors = Sensors(position_noise=noise, position_step=encoder)
-    plant = Plant(robot, law, control_hz=rate, sensors=sensors)
     if trajectory is None:
         reference = moves_and_rests(robot, rate, seconds)
     else:
         reference = reference_of(read_trajectory(trajectory, robot.dof_names), rate)
     trial = Trial(_CONTROLLERS[controller], bandwidth, gain, observer, dither, dither_share)
+    scale = usual_torque_scale(robot, trial.stiffness(robot, reference))
+    law, known, offset, notes = _frictions(robot, friction, result, scale)
+    believed = known.scaled(1.0 + _share(wrong_by))
+    plant = Plant(robot, law, control_hz=rate, sensors=Sensors(position_noise=noise, position_step=encoder))
     with reporting() as report:
         outcomes = compare_compensations(plant, reference, believed, np.random.default_rng(seed), trial, offset, report)
     if as_json:
-        print_json({"robot": robot.name, "seed": seed, "notes": notes, "ways": [_facts(robot, one) for one in outcomes]})
+        print_json(
+            {"robot": robot.name, "seed": seed, "notes": notes, "ways": [_facts(robot, one) for one in outcomes]}
+        )
         return
     for note in notes:
         say(console(), f"note: {note}")

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from ..data.load import load_recording
-from ..errors import OptionError
+from ..errors import DataError, OptionError
 from ..files import checked_output
-from ..identification.friction.fit import CurveFit, FrictionFit, JointFriction, StribeckFit, fit_friction
+from ..identification.friction.fit import NO_DIP, CurveFit, FrictionFit, JointFriction, StribeckFit, enough, fit_friction
 from ..identification.friction.intervals import Interval
 from ..identification.friction.points import FrictionPoints
 from ..identification.friction.recorded import Averaging, friction_points
@@ -57,10 +57,12 @@ def _print_side(out: Console, joint: JointFriction, fit: CurveFit, confidence: f
     said = "a Stribeck dip is visible" if fit.warranted else "no Stribeck dip is visible"
     say(
         out,
-        f"  {said} (p = {fit.dip.p_value:.2g} without one; BIC {better} by {abs(fit.dip.bic_gain):.3g} with it); "
+        f"  {said} (chance makes one as deep with p = {fit.dip.p_value:.2g}; BIC {better} by "
+        f"{abs(fit.dip.bic_gain):.3g} with it); "
         f"noise {number(fit.noise, 3)} {unit_of('coulomb', joint.linear)} a point",
     )
-    say(out, f"  {fit.message}")
+    if fit.message != NO_DIP:
+        say(out, f"  {fit.message}")
 
 
 def _print(out: Console, fit: FrictionFit) -> None:
@@ -84,13 +86,15 @@ def _print(out: Console, fit: FrictionFit) -> None:
 
 def _points(
     files: list[Path], model: str | None, result: Path | None, mapping: Path | None, repair: bool, still: float,
-    averaging: Averaging, options: tuple[Any, ...],
+    averaging: Averaging, shape: float | None, options: tuple[Any, ...],
 ) -> tuple[list[FrictionPoints], list[str]]:  # fmt: skip
     if model is not None and result is not None:
         raise OptionError("--model and --result both say what the robot is; give one")
     if model is None and result is None:
         if mapping is not None or averaging != Averaging():
-            raise OptionError("--mapping, --bins and --steady are for recordings; name the robot by --model or --result")
+            raise OptionError(
+                "--mapping, --bins and --steady are for recordings; name the robot by --model or --result"
+            )
         if len(files) != 1:
             raise OptionError(f"{len(files)} tables of points; give one, with a column 'joint' or a pair a joint")
         return read_points(files[0], still), []
@@ -105,6 +109,9 @@ def _points(
         notes = []
     recordings = [load_recording(path, robot, mapping, repair=repair) for path in files]
     points = friction_points(known, recordings, averaging)
+    points = [one for one in points if enough(one, "forward", shape) or enough(one, "backward", shape)]
+    if not points:
+        raise DataError("no joint moves at speeds enough to show friction; record longer, or raise --bins and --steady")
     resting = sorted(set(robot.dof_names) - {one.joint for one in points})
     if resting:
         notes.append(f"these joints do not move enough to show friction: {', '.join(resting)}")
@@ -122,7 +129,9 @@ def friction_command(
     delta: Annotated[str, typer.Option("--delta", metavar="δ", help="Shape of the dip: a number, or fit.")] = "2",
     robust: Annotated[bool, typer.Option("--robust", help="Leave out points that lie farther off than noise.")] = False,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    significance: Annotated[float, typer.Option(help="p-value below which a dip, or a difference, is believed.")] = 0.01,
+    significance: Annotated[
+        float, typer.Option(help="p-value below which a dip, or a difference, is believed.")
+    ] = 0.01,
     still: Annotated[float, typer.Option(help="Tables: speed up to which a point counts as standing.")] = 0.0,
     bins: Annotated[int, typer.Option(help="Recordings: bins of velocity a direction.")] = 40,
     steady: Annotated[
@@ -150,7 +159,7 @@ def friction_command(
     with reporting() as report:
         report("reading", 0.1)
         points, notes = _points(
-            files, model, result, mapping, repair, still, averaging, (lock, None, None, gravity, mounting)
+            files, model, result, mapping, repair, still, averaging, settings.shape, (lock, None, None, gravity, mounting)
         )
         report("fitting", 0.5)
         found = fit_friction(points, settings, np.random.default_rng(seed))

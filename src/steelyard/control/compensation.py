@@ -101,8 +101,9 @@ class FeedForward:
     """τ = γ F̂(q̇): a part γ of the friction that a model says, of the desired or of the measured velocity.
 
     γ stays below 1 on purpose. With the measured velocity τ − F is what drives the joint: where γF̂ exceeds F the
-    joint is pushed the way it moves already, damping is negative, and it oscillates about any standstill. With the
-    desired one nothing is fed back, but a joint that has stopped is pushed all the same. Within ±`width` of standstill
+    joint is pushed the way it moves already, damping is negative, and it oscillates about any standstill. A peak at
+    standstill counts: where γFs exceeds Fc, take the law without it (`FrictionCurve.without_peak`). With the desired
+    velocity nothing is fed back, but a joint that has stopped is pushed all the same. Within ±`width` of standstill
     the torque goes from one side to the other in a straight line; measured velocities need a width above their noise.
     """
 

@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 class DisturbanceObserver:
     """τ = −γ d̂: what the observer sees is taken off, friction, wrong masses and pushes alike.
 
-    `bandwidth_hz` is L/2π. A step takes the share 1 − exp(−L dt) of what is new, so that no L is unstable in itself; the
-    loop around it is, where L is not well below what drive and encoders bear. `gain` below 1 leaves some friction.
+    `bandwidth_hz` is L/2π. A step takes the share 1 − exp(−L dt) of what is new, so that no L is unstable in itself;
+    the loop around it is, where L is not well below what drive and encoders bear. `gain` below 1 leaves some friction.
     """
 
     robot: Robot

@@ -1,7 +1,7 @@
 """Every way to compensate friction on the same plant, along the same reference, with the same noise.
 
-The reference is slow and rests now and then, for there friction rules; the plant knows more friction than is compensated
-(a bristle that bends, encoder noise, and by choice a wrong size).
+The reference is slow and rests now and then, for there friction rules. What is believed of friction is its steady
+motion, of the right size or not; the plant may have more (bristles that bend), and its encoders are noisy.
 """
 
 import warnings
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics import mass_matrix
 from ..errors import OptionError
 from ..identification.friction.curve import FrictionCurve
 from ..identification.friction.recorded import without_friction
@@ -27,12 +28,17 @@ Array = NDArray[np.float64]
 NONE = "none"
 # Turns of the error by more than this share of the largest without compensation count, and so many a second beyond
 # those without are an oscillation.
-_TURN, _OSCILLATES = 0.2, 1.0
+_TURN, _OSCILLATES = 0.2, 3.0
 # Standard deviations of noise below which nothing is learnt and a joint counts as still.
 _SIGMAS = 3.0
 # Measured velocities go through a straight line over this many deviations of their noise, at least.
 _WIDTH_SIGMAS = 4.0
 _LEAST_WIDTH = 0.02
+# A joint that leaves out more than this share of the motion is held by its friction.
+_HELD = 0.5
+# Friction for want of better knowledge holds the controller off by no more than this, rad or m; it is 2 % of its scale.
+_USUAL_ERROR, _USUAL_COULOMB = 0.01, 0.02
+_MOST_STEPS = 20_000_000  # of integration a run: minutes
 
 
 @dataclass(frozen=True)
@@ -53,15 +59,25 @@ class Trial:
         if not (np.isfinite(self.bandwidth_hz) and self.bandwidth_hz > 0):
             raise OptionError(f"the bandwidth is {self.bandwidth_hz} Hz; it must be above zero")
 
-    def gains(self, robot: Robot, reference: Array, control_hz: float) -> tuple[Controller, Array]:
-        """The base controller, and the stiffness that it gives each joint, N·m/rad."""
+    def gains(self, robot: Robot, reference: Array, control_hz: float) -> Controller:
+        """The base controller."""
+        if self.controller == "computed torque":
+            omega = 2 * np.pi * self.bandwidth_hz
+            return Controller(omega**2, 2 * omega, model="computed torque")
         poses = reference[0, :: max(1, reference.shape[1] // 50)]
-        by_joint = pid_for(robot, self.bandwidth_hz, integral=0.0, model="gravity", poses=poses, control_hz=control_hz)
-        stiffness = by_joint.gains(robot.n)[0]
-        if self.controller == "gravity":
-            return by_joint, stiffness
-        omega = 2 * np.pi * self.bandwidth_hz
-        return Controller(omega**2, 2 * omega, model="computed torque"), stiffness
+        return pid_for(robot, self.bandwidth_hz, integral=0.0, model="gravity", poses=poses, control_hz=control_hz)
+
+    def stiffness(self, robot: Robot, reference: Array) -> Array:
+        """J ω² of each joint, N·m/rad; J is the least that it feels while the others give way, on the way."""
+        M = mass_matrix(robot, reference[0, :: max(1, reference.shape[1] // 50)])
+        J = (1.0 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)).min(axis=0)
+        return np.asarray(J * (2 * np.pi * self.bandwidth_hz) ** 2)
+
+
+def usual_torque_scale(robot: Robot, stiffness: Array) -> Array:
+    """For `friction_named`: the torque limits, but no more than lets friction be followed against by this stiffness."""
+    limit = np.where(np.isfinite(robot.limits.torque), robot.limits.torque, 10.0)
+    return np.minimum(limit, _USUAL_ERROR / _USUAL_COULOMB * stiffness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +101,11 @@ class Outcome:
 
 
 def moves_and_rests(
-    robot: Robot, control_hz: float = 1000.0, seconds: float = 8.0, reach: float = 0.05, move: float = 1.5,
+    robot: Robot,
+    control_hz: float = 1000.0,
+    seconds: float = 8.0,
+    reach: float = 0.05,
+    move: float = 1.5,
     rest: float = 1.0,
 ) -> Array:
     """Slow moves there and back with rests between, joints one after the other, from the home pose, (3, ticks, n).
@@ -134,7 +154,7 @@ def ways_to_compensate(
     return {
         NONE: (),
         "feed-forward": (FeedForward(believed, trial.gain),),
-        "feed-forward, measured": (FeedForward(believed, trial.gain, "measured", width),),
+        "feed-forward, measured": (FeedForward(believed.without_peak(), trial.gain, "measured", width),),
         "adaptive": (Adaptive(stiffness, 0.5 * omega, quiet),),
         "observer": (DisturbanceObserver(model, trial.observer_hz),),
         "dither": (Dither(believed, trial.dither_share, trial.dither_hz, trial.bandwidth_hz),),
@@ -165,6 +185,15 @@ def _turns_a_second(run: Run, after: float, heights: Array) -> Array:
 def _unrest(run: Run, after: float) -> Array:
     change = np.diff(run.tau[run.t >= after], axis=0)
     return np.asarray(np.sqrt(np.mean(change**2, axis=0)))
+
+
+def _held(run: Run, names: tuple[str, ...], after: float) -> tuple[str, ...]:
+    """Joints that friction does not let go, by name."""
+    asked = np.ptp(run.wanted[0], axis=0)
+    held = [n for n, e, a in zip(names, run.rms_error(after), asked, strict=True) if a > 0 and e > _HELD * 0.5 * a]
+    if not held:
+        return ()
+    return (f"friction hardly lets {', '.join(held)} move: raise the bandwidth, or compare under less friction",)
 
 
 def _judged(name: str, run: Run, none: Run, after: float, told: tuple[str, ...]) -> Outcome:
@@ -204,15 +233,20 @@ def compare_compensations(
     robot, n = without_friction(plant.robot), plant.robot.n
     if believed.n != n:
         raise OptionError(f"the friction is of {believed.n} joints, {plant.robot.name} has {n}")
-    controller, stiffness = trial.gains(robot, reference, plant.control_hz)
-    base = Following(robot, controller)
+    base = Following(robot, trial.gains(robot, reference, plant.control_hz))
+    steps = plant.substeps(reference) * reference.shape[1]
+    if steps > _MOST_STEPS:
+        raise OptionError(
+            f"this friction asks for {steps:.1e} steps of integration a run, it is too stiff for joints so light; take "
+            "the law lugre, less friction, or a shorter motion"
+        )
     push = None if offset is None or not np.any(offset) else np.broadcast_to(-offset, (reference.shape[1], n))
     seconds = (reference.shape[1] - 1) * plant.dt
     if trial.settle >= seconds:
         raise OptionError(f"the motion of {seconds:g} s ends before {trial.settle:g} s, from which errors count")
     seed = int(rng.integers(2**62))
     outcomes, none = [], None
-    ways = ways_to_compensate(plant, believed, trial, stiffness)
+    ways = ways_to_compensate(plant, believed, trial, trial.stiffness(robot, reference))
     for k, (name, parts) in enumerate(ways.items()):
         progress(f"tracking: {name}", k / len(ways))
         with warnings.catch_warnings(record=True) as caught:
@@ -229,5 +263,6 @@ def compare_compensations(
                 continue
         none = run if none is None else none
         told = tuple(str(one.message) for one in caught if issubclass(one.category, DitherWarning))
+        told += _held(run, robot.dof_names, trial.settle) if name == NONE else ()
         outcomes.append(_judged(name, run, none, trial.settle, told))
     return outcomes

@@ -51,7 +51,9 @@ def _panel(joint: JointFriction, curve: tuple[Array, ...], offset: float, left: 
         f'<line x1="{zero_x:.1f}" x2="{zero_x:.1f}" y1="{top}" y2="{bottom}" stroke="#ddd"/>',
         _text(left, top - 10, joint.joint[:40], "start", 'font-weight="bold"'),
         _text(right, bottom + 32, speed, "end"),
-        _text(left - 46, top + _HEIGHT / 2, torque, "middle", f'transform="rotate(-90 {left - 46} {top + _HEIGHT / 2})"'),
+        _text(
+            left - 46, top + _HEIGHT / 2, torque, "middle", f'transform="rotate(-90 {left - 46} {top + _HEIGHT / 2})"'
+        ),
     ]
     parts += [_text(float(at(x, 0)[0]), bottom + 16, f"{x:.2g}") for x in (x0, 0.0, x1)]
     parts += [_text(left - 6, float(at(0, y)[1]) + 4, f"{y:.2g}", "end") for y in (y0, 0.0, y1)]

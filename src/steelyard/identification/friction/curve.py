@@ -17,7 +17,7 @@ PARAMETERS = ("coulomb", "static", "stribeck_velocity", "damping", "shape")
 class FrictionCurve:
     """F = offset + [Fc + (Fs − Fc) exp(−|q̇/q̇s|^δ)] sgn(q̇) + Bv q̇ with values for each direction.
 
-    Fields are (2, n), forward and backward; the offset is (n,). The sign is exact: at standstill `torque` is the offset.
+    Fields are (2, n), forward and backward; the offset is (n,). The sign is exact: at rest `torque` is the offset.
     """
 
     coulomb: Array
@@ -65,6 +65,10 @@ class FrictionCurve:
             raise OptionError(f"friction cannot be multiplied by {factor}; give a factor of at least 0")
         names = ("coulomb", "static", "damping", "offset")
         return replace(self, **{name: factor * getattr(self, name) for name in names})
+
+    def without_peak(self) -> "FrictionCurve":
+        """Coulomb and viscous friction alone, as large as the friction at its least."""
+        return replace(self, static=self.coulomb)
 
     @property
     def symmetric(self) -> bool:

@@ -6,7 +6,7 @@ Each direction alone cannot tell the offset from Fc: there both stand in `coulom
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from .projection import SHAPES, Regression, search
 Array = NDArray[np.float64]
 # Weights of points keep within this factor of the middle one, so that one lucky average does not decide.
 _LEAST_DEVIATION = 0.2
+_SIGNS = {"forward": 1.0, "backward": -1.0}
+_NO_OFFSET = Interval(0.0, 0.0, 0.0)
+NO_DIP = "no Stribeck dip is visible: Coulomb and viscous friction describe the points as well"
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,10 @@ class FrictionFit:
 
     def curve(self) -> FrictionCurve:
         """The laws to use, of all joints; a direction without points takes the other's."""
-        columns = []
-        for joint in self.joints:
-            sides = joint.chosen if len(joint.chosen) == 2 else joint.chosen * 2
-            rows = [_plain(fit.values) for fit in sides]
-            columns.append((np.array(rows).T, joint.chosen[0].values["offset"].value if "offset" in joint.chosen[0].values else 0.0))
-        stacked = np.stack([rows for rows, _ in columns], axis=2)  # (5, 2, n)
-        return FrictionCurve(*stacked, np.array([offset for _, offset in columns]))
+        rows = [[_plain(fit.values) for fit in (joint.chosen * 2)[:2]] for joint in self.joints]
+        Fc, Fs, qs, Bv, delta = np.transpose(rows)  # each (2, n)
+        offset = [joint.chosen[0].values.get("offset", _NO_OFFSET).value for joint in self.joints]
+        return FrictionCurve(Fc, Fs, qs, Bv, delta, np.array(offset))
 
 
 def _plain(values: Mapping[str, Interval]) -> list[float]:
@@ -148,7 +148,13 @@ def _plain(values: Mapping[str, Interval]) -> list[float]:
     Fc = values["coulomb"].value
     if "static" not in values:
         return [Fc, Fc, 1.0, values["damping"].value, 2.0]
-    return [Fc, values["static"].value, values["stribeck_velocity"].value, values["damping"].value, values["shape"].value]
+    return [
+        Fc,
+        values["static"].value,
+        values["stribeck_velocity"].value,
+        values["damping"].value,
+        values["shape"].value,
+    ]
 
 
 def _weights(points: FrictionPoints) -> Array:
@@ -171,26 +177,21 @@ def _regression(points: FrictionPoints, direction: str, shape: float | None, off
     return Regression(speed, np.ones_like(speed), (s * y)[mine], w[mine], X, ("coulomb", "damping"), shape)
 
 
-def _least_points(problem: Regression) -> int:
-    return problem.unknowns + 1
-
-
-def _enough(problem: Regression, joint: str, direction: str) -> None:
-    where = "" if direction == "both" else f" {direction}"
-    distinct = len(np.unique(problem.speed))
-    if problem.size < _least_points(problem) or distinct < _least_points(problem) - 1:
-        raise DataError(
-            f"{joint} has {problem.size} points that move{where}, at {distinct} speeds; Stribeck's law takes at least "
-            f"{_least_points(problem)} at {_least_points(problem) - 1} speeds: measure more, or count fewer as standing"
-        )
+def enough(points: FrictionPoints, side: str, shape: float | None) -> bool:
+    """Whether a direction has points at more speeds than its law has parameters, and one to spare."""
+    speeds = points.velocity[points.moves & (points.velocity * _SIGNS[side] > 0)]
+    return len(np.unique(speeds)) > (4 if shape is not None else 5)
 
 
 def _told(values: Mapping[str, Interval], stribeck: Mapping[str, Interval], warranted: bool, side: str) -> str:
     if not warranted:
-        return "no Stribeck dip is visible: Coulomb and viscous friction describe the points as well"
+        return NO_DIP
     open_up, open_down = not stribeck["coulomb"].shown, not np.isfinite(stribeck["static"].high)
     if open_up:
-        return "the points do not show where the dip ends, so neither Coulomb's level nor the Stribeck velocity; measure faster"
+        return (
+            "the points do not show where the dip ends, so neither Coulomb's level nor the Stribeck velocity; "
+            "measure faster"
+        )
     if open_down:
         return "the points do not show how the dip begins, so not the static friction; measure slower"
     if side:
@@ -209,7 +210,7 @@ def _fit(
     stribeck = stribeck_intervals(problem, best, settings.confidence, alike)
     straight = straight_intervals(problem, settings.confidence, alike)
     values = stribeck if shown else straight
-    none = problem.straight()[1]
+    none = problem.straight[1]
     unknowns = problem.unknowns if shown else len(problem.names)
     left = best.squares if shown else none
     message = _told(values, stribeck, shown, best.at_limit)
@@ -217,8 +218,8 @@ def _fit(
         message = f"the search had not come to rest after its steps; {message}"
     if alike > 1.0:
         message += (
-            f"; residuals of neighbouring speeds are alike, so that intervals are {np.sqrt(alike):.1f} times as wide: the "
-            "points do not err independently, or friction has another shape"
+            f"; residuals of neighbouring speeds are alike, so that intervals are {np.sqrt(alike):.1f} times as wide: "
+            "the points do not err independently, or friction has another shape"
         )
     return CurveFit(
         direction, values, stribeck, straight, dip, shown, float(np.sqrt(left / (problem.size - unknowns))),
@@ -243,7 +244,7 @@ def _symmetry(
     dips = both.warranted or any(side.warranted for side in sides)
     same = _regression(points, "both", settings.shape, offset=False)
     at = 1 if dips else 0
-    without_offset = search(same, settings.starts, rng).squares if dips else same.straight()[1]
+    without_offset = search(same, settings.starts, rng).squares if dips else same.straight[1]
     full = sides[0].squares[at] + sides[1].squares[at]
     each = 2 + (2 + (settings.shape is None) if dips else 0)
     # Of both laws together directions that differ would look alike; of each one only what its shape lacks does.
@@ -254,7 +255,9 @@ def _symmetry(
         return Symmetry(p_same, p_offset, f"the directions do not differ (p = {p_same:.2g})", True)
     if p_offset >= settings.significance:
         offset = both.values["offset"].value
-        return Symmetry(p_same, p_offset, f"the directions differ by an offset of {offset:.3g} only (p = {p_offset:.2g})", True)
+        return Symmetry(
+            p_same, p_offset, f"the directions differ by an offset of {offset:.3g} only (p = {p_offset:.2g})", True
+        )
     return Symmetry(p_same, p_offset, f"the directions differ (p = {p_offset:.1g}): each has its own law", False)
 
 
@@ -280,45 +283,50 @@ def _standing_notes(joint: str, chosen: Sequence[CurveFit], least: tuple[float, 
     return notes
 
 
+def _without_gross_errors(moving: FrictionPoints, sides: Sequence[str], shape: float | None) -> FrictionPoints:
+    kept = ordinary([_regression(moving, side, shape) for side in sides])
+    mask = np.ones(len(moving.velocity), dtype=bool)
+    for side, keep in zip(sides, kept, strict=True):
+        mask[np.flatnonzero(moving.velocity * _SIGNS[side] > 0)] = keep
+    return moving.picked(mask)
+
+
+def _sides(points: FrictionPoints, shape: float | None) -> list[str]:
+    """Directions that have points enough for a law."""
+    sides = [side for side in _SIGNS if enough(points, side, shape)]
+    if not sides:
+        moving = int(points.moves.sum())
+        raise DataError(
+            f"{points.joint} has {moving} points that move (faster than {points.still:g}); Stribeck's law takes at "
+            f"least {5 if shape is not None else 6} different speeds in one direction: measure more"
+        )
+    return sides
+
+
 def fit_joint(points: FrictionPoints, settings: StribeckFit, rng: np.random.Generator) -> JointFriction:
     """Friction of one joint."""
     points = thinned(points)
     moving = points.picked(points.moves)
-    counts = {name: int(np.count_nonzero(moving.velocity * s > 0)) for name, s in (("forward", 1), ("backward", -1))}
-    if not sum(counts.values()):
-        raise DataError(f"{points.joint}: no point moves (faster than {points.still:g}); friction needs motion")
-    two_sided = all(counts.values())
-    notes, left_out = [], 0
+    used, sides = moving, _sides(moving, settings.shape)
     if settings.robust:
-        keep = ordinary([_regression(moving, side, settings.shape) for side, count in counts.items() if count])
-        mask = np.ones(len(moving.velocity), dtype=bool)
-        for (side, count), kept in zip([c for c in counts.items() if c[1]], keep, strict=True):
-            mask[np.flatnonzero(moving.velocity > 0 if side == "forward" else moving.velocity < 0)] = kept
-        left_out = int((~mask).sum())
-        moving = moving.picked(mask)
-    fits: dict[str, CurveFit] = {}
-    directions = ["both"] * two_sided + [side for side, count in counts.items() if count]
-    problems = {side: _regression(moving, side, settings.shape) for side in directions}
-    for side, problem in problems.items():
-        _enough(problem, points.joint, side)
-    for side, problem in problems.items():
-        fits[side] = _fit(problem, side, settings, rng)
-    symmetry = None
-    if two_sided:
-        symmetry = _symmetry(moving, (fits["forward"], fits["backward"]), fits["both"], settings, rng)
+        used = _without_gross_errors(moving, sides, settings.shape)
+        sides = _sides(used, settings.shape)
+    problems = {side: _regression(used, side, settings.shape) for side in ["both"] * (len(sides) == 2) + sides}
+    fits = {side: _fit(problem, side, settings, rng) for side, problem in problems.items()}
+    symmetry, notes = None, []
+    if len(sides) == 2:
+        symmetry = _symmetry(used, (fits["forward"], fits["backward"]), fits["both"], settings, rng)
     else:
-        only, other = sorted(counts, key=lambda side: -counts[side])
-        notes.append(f"{points.joint} moves {only} only: the {other} direction is taken as its mirror image")
-    offset = fits["both"].values["offset"].value if two_sided else 0.0
-    noise = max(fit.noise for fit in fits.values())
-    standing = int(np.count_nonzero(~points.moves))
-    least = _standing(points, noise, offset)
+        notes = [
+            f"{points.joint} has points enough of moving {sides[0]} only: the other direction is taken as its mirror image"
+        ]
+    offset = fits["both"].values["offset"].value if "both" in fits else 0.0
+    least = _standing(points, max(fit.noise for fit in fits.values()), offset)
     joint = JointFriction(
-        points.joint, points.linear, fits.get("both"), fits.get("forward"), fits.get("backward"), symmetry, standing,
-        least, left_out, points, (),
+        points.joint, points.linear, fits.get("both"), fits.get("forward"), fits.get("backward"), symmetry,
+        int(np.count_nonzero(~points.moves)), least, len(moving.velocity) - len(used.velocity), points, (),
     )  # fmt: skip
-    notes += _standing_notes(points.joint, joint.chosen, least)
-    return JointFriction(**{**vars(joint), "notes": tuple(notes)})
+    return replace(joint, notes=(*notes, *_standing_notes(points.joint, joint.chosen, least)))
 
 
 def fit_friction(

@@ -4,8 +4,9 @@ Of a linear parameter b, given (q̇s, δ), the least sum of squares is a parabol
 
     { b : S(b) ≤ T } = ∪ over (q̇s, δ) of b̂ ± sqrt((T − Ŝ) c),    T = S_min (1 + F_1,ν(confidence)/ν)
 
-with c the variance factor of b̂ there and Ŝ ≤ S without the limits of parameters, (q̇s, δ) as good as T within them. It is unbounded where the points say nothing. Bates and Watts, Nonlinear
-Regression Analysis and Its Applications, 1988, ch. 6.
+with c the variance factor of b̂ there and Ŝ ≤ S without the limits of parameters; (q̇s, δ) are as good as T within
+them. It is unbounded where the points say nothing. Bates and Watts, Nonlinear Regression Analysis and Its
+Applications, 1988, ch. 6.
 """
 
 from dataclasses import dataclass
@@ -66,9 +67,10 @@ def alikeness(problem: Regression, best: Found) -> float:
 
 def _around(best: float, low: float, high: float) -> Array:
     """Velocities that lie ever denser about the best one, and evenly over the whole range."""
-    reach = np.geomspace(1e-9, max(np.log(high / low), 1e-6), _FINE)
-    spread = np.concatenate([np.log(best) - reach, [np.log(best)], np.log(best) + reach])
-    return np.exp(np.unique(np.clip(np.concatenate([spread, np.linspace(*np.log([low, high]), 80)]), *np.log([low, high]))))
+    first, last, centre = float(np.log(low)), float(np.log(high)), float(np.log(best))
+    reach = np.geomspace(1e-9, max(last - first, 1e-6), _FINE)
+    spread = np.concatenate([centre - reach, [centre], centre + reach, np.linspace(first, last, 80)])
+    return np.exp(np.unique(np.clip(spread, first, last)))
 
 
 def _best_velocity(problem: Regression, shape: float) -> float:
@@ -131,7 +133,10 @@ def _region(problem: Regression, best: Found, T: float) -> _Region:
         parts.append(Batch(*(values[inside] for values in batch)))
     joined = Batch(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     velocity = (0.0 if low_end else min(e[0] for e in ends), np.inf if high_end else max(e[1] for e in ends))
-    reach = (0.0 if min(good) <= SHAPES[0] * 1.001 else min(good), np.inf if max(good) >= SHAPES[1] * 0.999 else max(good))
+    reach = (
+        0.0 if min(good) <= SHAPES[0] * 1.001 else min(good),
+        np.inf if max(good) >= SHAPES[1] * 0.999 else max(good),
+    )
     return _Region(joined, velocity, low_end, high_end, reach if sought else (best.shape, best.shape))
 
 
@@ -161,16 +166,20 @@ def stribeck_intervals(problem: Regression, best: Found, confidence: float, alik
     found["coulomb"] = Interval(dry.value, dry.low, min(dry.high, found["static"].high))
     if region.low_end:  # a peak between standstill and the slowest point may be as high as it likes
         found["static"] = Interval(found["static"].value, found["coulomb"].low, np.inf)
-    if region.high_end:  # what lies beyond a dip that never ends may be anything
+    # Beyond a dip that never ends may lie anything; where only Fc ≥ 0 ends it, the points do not.
+    endless = region.high_end or found["coulomb"].low <= 0.0
+    if endless:
         found["coulomb"] = Interval(found["coulomb"].value, -np.inf, found["static"].high)
-    found["stribeck_velocity"] = Interval(best.velocity, *region.velocity)
+    found["stribeck_velocity"] = Interval(
+        best.velocity, region.velocity[0], np.inf if endless else region.velocity[1]
+    )
     found["shape"] = Interval(best.shape, *region.shapes)
     return found
 
 
 def straight_intervals(problem: Regression, confidence: float, alike: float) -> dict[str, Interval]:
     """Of Coulomb and viscous friction alone."""
-    beta, squares = problem.straight()
+    beta, squares = problem.straight
     centre, free = problem.straight_free()
     freedom = problem.size - len(problem.names)
     slack = max(threshold(squares, freedom, confidence, alike) - free, 0.0)
@@ -178,7 +187,9 @@ def straight_intervals(problem: Regression, confidence: float, alike: float) -> 
     for k, name in enumerate(problem.names):
         reach = float(np.sqrt(slack * problem.base_variance[k]))
         least = -np.inf if name == "offset" else 0.0
-        found[name] = Interval(float(beta[k]), max(float(centre[k]) - reach, least), max(float(centre[k]) + reach, beta[k]))
+        found[name] = Interval(
+            float(beta[k]), max(float(centre[k]) - reach, least), max(float(centre[k]) + reach, beta[k])
+        )
     return found
 
 
@@ -206,7 +217,7 @@ def dip_test(problem: Regression, best: Found, simulations: int, rng: np.random.
     length = np.sum(z**2, axis=1) + (rng.chisquare(freedom - rank, simulations) if freedom > rank else 0.0)
     drawn = statistic(np.max(np.maximum(z @ inside.T, 0.0), axis=1, initial=0.0) ** 2, length)
     p = (1 + int(np.count_nonzero(drawn >= measured))) / (simulations + 1)
-    straight = problem.straight()[1]
+    straight = problem.straight[1]
     extra = problem.unknowns - len(problem.names)
     tiny = np.finfo(float).tiny
     ratio = max(straight, tiny) / max(best.squares, tiny)

@@ -24,9 +24,7 @@ def _residuals(problem: Regression, factor: Array) -> Array:
     """Of all points, in their own weights, from the best fit with other weights; the grid of q̇s is fine enough."""
     other = _weighted(problem, factor)
     shapes = [2.0] if problem.shape is None else [problem.shape]
-    best = min(
-        ((float(v), s, float(left)) for s in shapes for v, left in _swept(other, s)), key=lambda found: found[2]
-    )
+    best = min(((float(v), s, float(left)) for s in shapes for v, left in _swept(other, s)), key=lambda found: found[2])
     beta, dip, _ = other.at(best[0], best[1])
     fall = problem.sign * np.exp(-((problem.speed / best[0]) ** best[1]))
     return np.asarray(problem.weight * (problem.y - problem.X @ beta - dip * fall))

@@ -97,6 +97,7 @@ class Regression:
         with np.errstate(over="ignore", under="ignore"):
             return self.weight * self.sign * np.exp(-((self.speed / velocity[:, None]) ** shape[:, None]))
 
+    @cached_property
     def straight(self) -> tuple[Array, float]:
         """β and sum of squares without a dip, within the limits."""
         best, squares = np.zeros(len(self.names)), np.inf
@@ -111,7 +112,7 @@ class Regression:
 
     def straight_free(self) -> tuple[Array, float]:
         """The same without limits."""
-        columns, Q, inverse = self._bases[0]
+        _, Q, inverse = self._bases[0]
         seen = Q.T @ self._wy
         return inverse @ seen, float(np.sum((self._wy - Q @ seen) ** 2))
 
@@ -146,7 +147,7 @@ class Regression:
 
     def _block(self, velocity: Array, shape: Array) -> Batch:
         E = self._dips(velocity, shape)
-        none = self.straight()[1]
+        none = self.straight[1]
         free, beta, dip, slope, power = self._solved(E, self._bases[0])
         ok = self._within(beta) & (dip >= 0)
         squares = np.where(ok, free, none)
@@ -159,12 +160,15 @@ class Regression:
     def at(self, velocity: float, shape: float) -> tuple[Array, float, float]:
         """β, D and the sum of squares within the limits."""
         E = self._dips(np.array([velocity]), np.array([shape]))
-        beta, none = self.straight()
+        beta, none = self.straight
         found: tuple[Array, float, float] = beta, 0.0, none
         for base in self._bases:
             left, b, d, _, _ = self._solved(E, base)
-            if left[0] < found[2] and d[0] >= 0 and self._within(b)[0]:
-                found = b[0], float(d[0]), float(left[0])
+            if d[0] >= 0 and self._within(b)[0]:
+                if left[0] < found[2]:
+                    found = b[0], float(d[0]), float(left[0])
+                if base is self._bases[0]:
+                    break  # the best of all is within the limits
         return found
 
     def residuals(self, velocity: float, shape: float) -> Array:
@@ -218,13 +222,14 @@ class Found(NamedTuple):
 def _starts(problem: Regression, count: int, rng: np.random.Generator) -> Iterator[tuple[float, float]]:
     """From random velocities and shapes, evenly spread: one in each of `count` slices of the range."""
     shares = (rng.permutation(count) + rng.random(count)) / count
-    shapes = np.exp(rng.uniform(*np.log(SHAPES), count)) if problem.shape is None else np.full(count, problem.shape)
+    drawn = SHAPES[0] * (SHAPES[1] / SHAPES[0]) ** rng.random(count)
+    shapes = drawn if problem.shape is None else np.full(count, problem.shape)
     for share, shape in zip(shares, shapes, strict=True):
         low, high = np.log(problem.limits(float(shape)))
         yield float(np.exp(low + share * (high - low))), float(shape)
 
 
-def search(problem: Regression, starts: int, rng: np.random.Generator, polished: int = 6) -> Found:
+def search(problem: Regression, starts: int, rng: np.random.Generator, polished: int = 4) -> Found:
     """The least sum of squares over q̇s (and δ): random starts, the best of which are followed down."""
     seeds = np.array(list(_starts(problem, starts, rng)))
     grid = problem.grid(2.0 if problem.shape is None else problem.shape, 40)

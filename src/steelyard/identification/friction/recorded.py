@@ -83,7 +83,9 @@ def _bin(rows: NDArray[np.int64], velocity: Array, friction: Array) -> _Bin:
     sizes = np.diff(np.concatenate([cuts, [len(rows)]])).astype(float)
     mine = friction[rows]
     means = np.add.reduceat(mine, cuts) / sizes
-    return _Bin(float(velocity[rows].mean()), means, sizes, float(np.sum((mine - np.repeat(means, sizes.astype(int))) ** 2)))
+    return _Bin(
+        float(velocity[rows].mean()), means, sizes, float(np.sum((mine - np.repeat(means, sizes.astype(int))) ** 2))
+    )
 
 
 def _bins(velocity: Array, friction: Array, mine: NDArray[np.bool_], how: Averaging) -> list[_Bin]:

@@ -137,7 +137,9 @@ def read_friction(path: str | Path) -> SavedFriction:
     try:
         joints = tuple(str(joint["joint"]) for joint in content["joints"])
         laws = [joint["law"] for joint in content["joints"]]
-        sides = {name: np.array([law[name] for law in laws], dtype=float).T.reshape(2, len(laws)) for name in PARAMETERS}
+        sides = {
+            name: np.array([law[name] for law in laws], dtype=float).T.reshape(2, len(laws)) for name in PARAMETERS
+        }
         offset = np.array([law["offset"] for law in laws], dtype=float)
     except (KeyError, TypeError, ValueError):
         raise DataError(f"{path}: a joint's law is missing, or has not two numbers a parameter") from None

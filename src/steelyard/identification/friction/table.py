@@ -148,7 +148,9 @@ def read_points(path: str | Path, still: float = 0.0) -> list[FrictionPoints]:
     try:
         kind = format_of(path)
         if kind != "csv":
-            raise DataError(f"a {kind} file is a recording, not a table of points; name its robot by --model or --result")
+            raise DataError(
+                f"a {kind} file is a recording, not a table of points; name its robot by --model or --result"
+            )
         joints = _joints(path)
     except DataError as error:
         raise DataError(f"{path}: {one_line(error)}") from None
