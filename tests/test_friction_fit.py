@@ -42,7 +42,9 @@ def noisy(seed, size, v=SPEEDS, **law):
 )  # fmt: skip
 def test_without_noise_any_law_comes_back(Fc, rise, qs, Bv, offset, delta):
     law = {"coulomb": Fc, "static": Fc * (1 + rise), "stribeck_velocity": qs, "damping": Bv, "offset": offset}
-    tau = stribeck(SPEEDS, *(law[name] for name in ("coulomb", "static", "stribeck_velocity", "damping")), delta, offset)
+    tau = stribeck(
+        SPEEDS, *(law[name] for name in ("coulomb", "static", "stribeck_velocity", "damping")), delta, offset
+    )
     for how in (StribeckFit(shape=delta, simulations=99), StribeckFit(shape=None, simulations=99)):
         both = fitted(SPEEDS, tau, how).both
         for name, value in law.items():

@@ -203,7 +203,9 @@ def compensate_command(
     believed = known.scaled(1.0 + _share(wrong_by))
     plant = Plant(robot, law, control_hz=rate, sensors=Sensors(position_noise=noise, position_step=encoder))
     with reporting() as report:
-        outcomes = compare_compensations(plant, reference, believed, np.random.default_rng(seed), trial, offset, report)
+        outcomes = compare_compensations(
+            plant, reference, believed, np.random.default_rng(seed), trial, offset, progress=report
+        )
     if as_json:
         print_json(
             {"robot": robot.name, "seed": seed, "notes": notes, "ways": [_facts(robot, one) for one in outcomes]}

@@ -12,7 +12,15 @@ from rich.console import Console
 from ..data.load import load_recording
 from ..errors import DataError, OptionError
 from ..files import checked_output
-from ..identification.friction.fit import NO_DIP, CurveFit, FrictionFit, JointFriction, StribeckFit, enough, fit_friction
+from ..identification.friction.fit import (
+    NO_DIP,
+    CurveFit,
+    FrictionFit,
+    JointFriction,
+    StribeckFit,
+    enough,
+    fit_friction,
+)
 from ..identification.friction.intervals import Interval
 from ..identification.friction.points import FrictionPoints
 from ..identification.friction.recorded import Averaging, friction_points
@@ -159,7 +167,15 @@ def friction_command(
     with reporting() as report:
         report("reading", 0.1)
         points, notes = _points(
-            files, model, result, mapping, repair, still, averaging, settings.shape, (lock, None, None, gravity, mounting)
+            files,
+            model,
+            result,
+            mapping,
+            repair,
+            still,
+            averaging,
+            settings.shape,
+            (lock, None, None, gravity, mounting),
         )
         report("fitting", 0.5)
         found = fit_friction(points, settings, np.random.default_rng(seed))

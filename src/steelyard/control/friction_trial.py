@@ -5,7 +5,7 @@ motion, of the right size or not; the plant may have more (bristles that bend), 
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import mass_matrix
-from ..errors import OptionError
+from ..errors import OptionError, unknown_name
 from ..identification.friction.curve import FrictionCurve
 from ..identification.friction.recorded import without_friction
 from ..robot.robot import Robot
@@ -222,12 +222,13 @@ def compare_compensations(
     rng: np.random.Generator,
     trial: Trial | None = None,
     offset: Array | None = None,
+    only: Collection[str] = (),
     progress: Any = lambda what, share: None,
 ) -> list[Outcome]:
     """The tracking of a plant without compensation and with each; `believed` is the friction that they know.
 
-    `offset` is a constant torque of friction that the plant's law has not. A way under which the plant runs away says
-    so in `failed`.
+    `only` names those that are tried, beside none; all where it is empty. `offset` is a constant torque of friction that
+    the plant's law has not. A way under which the plant runs away says so in `failed`.
     """
     trial = Trial() if trial is None else trial
     robot, n = without_friction(plant.robot), plant.robot.n
@@ -245,8 +246,13 @@ def compare_compensations(
     if trial.settle >= seconds:
         raise OptionError(f"the motion of {seconds:g} s ends before {trial.settle:g} s, from which errors count")
     seed = int(rng.integers(2**62))
-    outcomes, none = [], None
+    outcomes: list[Outcome] = []
+    none = None
     ways = ways_to_compensate(plant, believed, trial, trial.stiffness(robot, reference))
+    unknown = [name for name in only if name not in ways]
+    if unknown:
+        raise OptionError(unknown_name("compensation", unknown[0], ways))
+    ways = {name: parts for name, parts in ways.items() if not only or name in only or name == NONE}
     for k, (name, parts) in enumerate(ways.items()):
         progress(f"tracking: {name}", k / len(ways))
         with warnings.catch_warnings(record=True) as caught:

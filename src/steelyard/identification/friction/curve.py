@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import OptionError
-from ...physics.friction import CoulombViscous, FrictionLaw, Stribeck
+from ...physics.friction import Asymmetric, CoulombViscous, FrictionLaw, LuGre, Stribeck
 from ...robot.robot import frozen
 
 Array = NDArray[np.float64]
@@ -44,13 +44,10 @@ class FrictionCurve:
     def torque(self, qd: ArrayLike) -> Array:
         """Friction torque, (n,) or (T, n)."""
         qd = np.asarray(qd, dtype=float)
+        if qd.shape[-1:] != (self.n,) or qd.ndim > 2:
+            raise OptionError(f"this friction is of {self.n} joints, the velocities have shape {qd.shape}")
         side = np.where(qd < 0, 1, 0)
-        Fc, Fs, qs, Bv, delta = (
-            np.take_along_axis(getattr(self, name), np.atleast_2d(side), axis=0).reshape(qd.shape)
-            if qd.ndim == 1
-            else np.where(side, getattr(self, name)[1], getattr(self, name)[0])
-            for name in PARAMETERS
-        )
+        Fc, Fs, qs, Bv, delta = (np.where(side, *getattr(self, name)[::-1]) for name in PARAMETERS)
         level = Fc + (Fs - Fc) * np.exp(-(np.abs(qd / qs) ** delta))
         return np.asarray(self.offset + level * np.sign(qd) + Bv * qd)
 
@@ -85,9 +82,9 @@ class FrictionCurve:
 
 def curve_of(law: FrictionLaw, n: int) -> FrictionCurve:
     """A law of `physics/` as a curve; of one with a state, its steady motion."""
-    from ...physics.friction import Asymmetric, LuGre
-
     law = law.steady_state() if isinstance(law, LuGre) else law
+    if law.joints not in (None, n):
+        raise OptionError(f"{law.label} is set for {law.joints} joints, the robot has {n}; give one number a joint")
 
     def wide(value: ArrayLike) -> Array:
         return np.broadcast_to(np.asarray(value, dtype=float), (n,))

@@ -318,7 +318,8 @@ def fit_joint(points: FrictionPoints, settings: StribeckFit, rng: np.random.Gene
         symmetry = _symmetry(used, (fits["forward"], fits["backward"]), fits["both"], settings, rng)
     else:
         notes = [
-            f"{points.joint} has points enough of moving {sides[0]} only: the other direction is taken as its mirror image"
+            f"{points.joint} has points enough of moving {sides[0]} only: the other direction is taken as its "
+            "mirror image"
         ]
     offset = fits["both"].values["offset"].value if "both" in fits else 0.0
     least = _standing(points, max(fit.noise for fit in fits.values()), offset)

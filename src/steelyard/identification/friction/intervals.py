@@ -170,9 +170,7 @@ def stribeck_intervals(problem: Regression, best: Found, confidence: float, alik
     endless = region.high_end or found["coulomb"].low <= 0.0
     if endless:
         found["coulomb"] = Interval(found["coulomb"].value, -np.inf, found["static"].high)
-    found["stribeck_velocity"] = Interval(
-        best.velocity, region.velocity[0], np.inf if endless else region.velocity[1]
-    )
+    found["stribeck_velocity"] = Interval(best.velocity, region.velocity[0], np.inf if endless else region.velocity[1])
     found["shape"] = Interval(best.shape, *region.shapes)
     return found
 
