@@ -227,8 +227,8 @@ def compare_compensations(
 ) -> list[Outcome]:
     """The tracking of a plant without compensation and with each; `believed` is the friction that they know.
 
-    `only` names those that are tried, beside none; all where it is empty. `offset` is a constant torque of friction that
-    the plant's law has not. A way under which the plant runs away says so in `failed`.
+    `only` names those that are tried, beside none; all where it is empty. `offset` is a constant torque of friction
+    that the plant's law has not. A way under which the plant runs away says so in `failed`.
     """
     trial = Trial() if trial is None else trial
     robot, n = without_friction(plant.robot), plant.robot.n
