@@ -292,6 +292,12 @@ def test_options_that_cannot_be_are_one_sentence(arguments, said):
         run_command(*arguments)
 
 
+def test_robots_that_this_loop_is_not_for_are_refused():
+    for arguments in (["wheel_legged"], ["two_link", "--rate", "0"]):
+        with pytest.raises(sy.OptionError):
+            CliRunner().invoke(app, ["compensate", *arguments], catch_exceptions=False)
+
+
 def test_cautions_are_told():
     assert "Nyquist" in run_command("--dither", "500").stdout
     held = run_command("--friction", "lugre:coulomb=50,static=60,stribeck_velocity=0.1,bristle_stiffness=1e5").stdout

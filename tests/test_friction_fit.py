@@ -150,6 +150,11 @@ def test_standing_points_only_say_how_large_static_friction_is_at_least():
     assert "more of it at standstill" in stuck.notes[0]
 
 
+def test_torques_against_the_motion_are_told():
+    assert "is a sign wrong" in fitted(SPEEDS, -noisy(0, 0.02)).notes[0]
+    assert not fitted(SPEEDS, noisy(0, 0.02)).notes
+
+
 def test_a_law_of_another_shape_is_said_and_widens_intervals():
     v = np.linspace(0.01, 2.0, 80)
     v = np.concatenate([-v[::-1], v])
@@ -212,6 +217,7 @@ def test_tables_are_read_however_joints_are_written(tmp_path):
         ("", "no rows"),
         ("velocity,torque\n", "no rows"),
         ("velocity,torque\n0.1,x\n0.2,1\n", "line 2"),
+        ("velocity,torque\n" + "1e150,1e200\n" * 9, "is it a unit"),
         ("velocity,torque\n0.1,nan\n0.2,1\n", "line 2"),
         ("velocity,torque\n0.1\n0.2,1\n0.3,1\n", "line 2"),
         ("velocity,torque\n0.1,1\n", "different speeds"),

@@ -19,6 +19,7 @@ from ..identification.friction.recorded import without_friction
 from ..robot.robot import Robot
 from ..simulation.controllers import Controller, pid_for
 from ..simulation.loop import SimulationError
+from ..simulation.reference import tick_count
 from .compensation import Adaptive, Compensated, Compensating, Dither, DitherWarning, FeedForward, Pulse, newness
 from .disturbance import DisturbanceObserver
 from .following import Following
@@ -114,7 +115,9 @@ def moves_and_rests(
     """  # fmt: skip
     if not (0 < seconds <= 3600 and reach > 0 and move > 0 and rest >= 0):
         raise OptionError("the motion needs a length (at most an hour), a reach and moves above zero")
-    t = np.arange(int(np.floor(seconds * control_hz + 1e-9)) + 1)[:, None] / control_hz
+    if robot.nq != robot.n:
+        raise OptionError(f"{robot.name} has ball or free joints; the moves are of hinges and slides")
+    t = np.arange(tick_count(seconds, control_hz))[:, None] / control_hz
     n, period = robot.n, 2.0 * (move + rest)
     since = t - 0.5 * np.arange(n) / n
     phase = np.where(since > 0, since % period, 0.0)

@@ -11,6 +11,7 @@ from ...robot.robot import frozen
 Array = NDArray[np.float64]
 # More points than this a direction are averaged into so many slices of velocity first.
 MOST_POINTS = 1500
+_LARGEST = 1e9  # rad/s or N·m
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,11 @@ class FrictionPoints:
             raise DataError(f"{self.joint}: velocities have shape {velocity.shape}, torques {torque.shape}; one each")
         if not (np.isfinite(velocity).all() and np.isfinite(torque).all()):
             raise DataError(f"{self.joint}: a point of friction is not finite; leave it out")
+        for name, values in (("velocity", velocity), ("torque", torque)):
+            if np.abs(values).max(initial=0.0) > _LARGEST:
+                raise DataError(
+                    f"{self.joint}: a {name} is {np.abs(values).max():.3g}; no joint has that: is it a unit?"
+                )
         object.__setattr__(self, "velocity", velocity)
         object.__setattr__(self, "torque", torque)
         if self.deviation is not None:
