@@ -323,7 +323,8 @@ def fit_joint(points: FrictionPoints, settings: StribeckFit, rng: np.random.Gene
         ]
     if float(np.sum(np.sign(used.velocity) * used.torque)) < 0:
         notes.append(
-            f"{points.joint}: most torques are against the velocity, and friction takes torques with it: is a sign wrong?"
+            f"{points.joint}: most torques are against the velocity, and to overcome friction takes torques with it: "
+            "is a sign wrong?"
         )
     offset = fits["both"].values["offset"].value if "both" in fits else 0.0
     least = _standing(points, max(fit.noise for fit in fits.values()), offset)
