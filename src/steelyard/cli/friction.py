@@ -38,7 +38,7 @@ def _shape(text: str) -> float | None:
     return None if text.strip() == "fit" else float(numbers(text, 1, "--delta")[0])
 
 
-def _interval(interval: Interval, confidence: float) -> str:
+def _interval(interval: Interval) -> str:
     if interval.shown:
         return f"{number(interval.low)} … {number(interval.high)}"
     if np.isfinite(interval.high):
@@ -57,7 +57,7 @@ def _print_side(out: Console, joint: JointFriction, fit: CurveFit, confidence: f
         if name == "shape" and interval.low == interval.high:
             continue
         add_row(
-            made, name.replace("_", " "), number(interval.value), _interval(interval, confidence),
+            made, name.replace("_", " "), number(interval.value), _interval(interval),
             unit_of(name, joint.linear),
         )  # fmt: skip
     out.print(made)

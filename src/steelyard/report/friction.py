@@ -5,6 +5,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from ..identification.friction.curve import PARAMETERS, FrictionCurve
 from ..identification.friction.fit import FrictionFit, JointFriction
 from .plots import colour
 
@@ -17,25 +18,18 @@ def _text(x: float, y: float, text: str, anchor: str = "middle", more: str = "")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'
 
 
-def _law(velocity: Array, curve: tuple[Array, ...], offset: float) -> Array:
-    side = (velocity < 0).astype(int)
-    Fc, Fs, qs, Bv, delta = (values[side] for values in curve)
-    level = Fc + (Fs - Fc) * np.exp(-(np.abs(velocity / qs) ** delta))
-    return np.asarray(offset + level * np.sign(velocity) + Bv * velocity)
-
-
 def _range(values: Array) -> tuple[float, float]:
     low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
     room = 0.06 * (high - low) or 1.0
     return low - room, high + room
 
 
-def _panel(joint: JointFriction, curve: tuple[Array, ...], offset: float, left: float, top: float) -> list[str]:
+def _panel(joint: JointFriction, curve: FrictionCurve, left: float, top: float) -> list[str]:
     points = joint.points
     x0, x1 = _range(points.velocity)
     reach = np.geomspace(1e-4, 1.0, 120)
     v = np.concatenate([x0 * reach[::-1], x1 * reach])
-    law = _law(v, curve, offset)
+    law = curve.torque(v[:, None])[:, 0]
     y0, y1 = _range(np.concatenate([points.torque, law]))
 
     def at(x: Array | float, y: Array | float) -> tuple[Array, Array]:
@@ -80,8 +74,6 @@ def friction_picture(fit: FrictionFit) -> str:
     ]
     for k, joint in enumerate(fit.joints):
         left, top = _LEFT + (k % across) * (_WIDTH + _GAP_X), _TOP + (k // across) * (_HEIGHT + _GAP_Y)
-        values = tuple(
-            getattr(curve, name)[:, k] for name in ("coulomb", "static", "stribeck_velocity", "damping", "shape")
-        )
-        parts += _panel(joint, values, float(curve.offset[k]), left, top)
+        alone = FrictionCurve(**{name: getattr(curve, name)[:, [k]] for name in PARAMETERS}, offset=curve.offset[[k]])
+        parts += _panel(joint, alone, left, top)
     return "\n".join([*parts, "</svg>"]) + "\n"

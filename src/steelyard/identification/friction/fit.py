@@ -200,13 +200,11 @@ def _told(values: Mapping[str, Interval], stribeck: Mapping[str, Interval], warr
     return f"solved, but not shown by the points: {', '.join(wide)}" if wide else "solved"
 
 
-def _fit(
-    problem: Regression, direction: str, settings: StribeckFit, rng: np.random.Generator, warranted: bool | None = None
-) -> CurveFit:
+def _fit(problem: Regression, direction: str, settings: StribeckFit, rng: np.random.Generator) -> CurveFit:
     best = search(problem, settings.starts, rng)
     alike = alikeness(problem, best)
     dip = dip_test(problem, best, settings.simulations, rng, alike)
-    shown = dip.p_value <= settings.significance if warranted is None else warranted
+    shown = dip.p_value <= settings.significance
     stribeck = stribeck_intervals(problem, best, settings.confidence, alike)
     straight = straight_intervals(problem, settings.confidence, alike)
     values = stribeck if shown else straight

@@ -114,7 +114,8 @@ def _region(problem: Regression, best: Found, T: float) -> _Region:
     low_end = high_end = False
     for shape in shapes:
         low, high = problem.limits(float(shape))
-        centre = best.velocity if shape == best.shape else _best_velocity(problem, float(shape))
+        found = np.isclose(shape, best.shape, rtol=1e-12, atol=0.0)  # a logarithm there and back
+        centre = best.velocity if found else _best_velocity(problem, float(shape))
         x = _around(centre, low, high)
         batch = problem.batch(x, np.full(len(x), shape))
         inside = np.flatnonzero(batch.squares <= T)
@@ -142,7 +143,8 @@ def _region(problem: Regression, best: Found, T: float) -> _Region:
 
 def stribeck_intervals(problem: Regression, best: Found, confidence: float, alike: float) -> dict[str, Interval]:
     """Of every parameter of the law with a dip; a lower end of 0 is the law's where a value cannot be negative."""
-    T = threshold(max(best.squares, problem.rounding), problem.size - problem.unknowns, confidence, alike)
+    here = float(problem.batch(best.velocity, best.shape).squares[0])  # equal to the best but for rounding
+    T = threshold(max(best.squares, here, 4.0 * problem.rounding), problem.size - problem.unknowns, confidence, alike)
     region = _region(problem, best, T)
     beta, dip, _ = problem.at(best.velocity, best.shape)
     batch = region.batch
