@@ -51,6 +51,10 @@ STAGES: dict[str, tuple[Entry, ...]] = {
         Entry("com", "com", "Mass and centre of mass of a wheel-legged robot from poses."),
         Entry("benchmark", "benchmark", "Set estimators against each other, thousands of runs in one table."),
     ),
+    "Use": (
+        Entry("friction", "friction", "Friction laws of joints from points or recordings, and how sure they are."),
+        Entry("compensate", "compensate", "What each way to compensate friction does to tracking, simulated."),
+    ),
 }  # fmt: skip
 ENTRIES = {entry.name: entry for stage in STAGES.values() for entry in stage}
 

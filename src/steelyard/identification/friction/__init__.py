@@ -1,0 +1,1 @@
+"""Friction laws from points (velocity, torque of friction)."""
