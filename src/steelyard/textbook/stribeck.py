@@ -115,5 +115,5 @@ def stribeck(rng: np.random.Generator) -> Answer:
             "Within ±0.1 rad/s B_v rests on the part above q̇_s alone; at speeds at which a robot works it has to be "
             "measured there.",
         ),
-        ("steelyard simulate two_link --friction stribeck --help",),
+        ("steelyard friction points.csv --output friction.yaml",),
     )
