@@ -13,13 +13,13 @@ from steelyard.data.preprocess import preprocess
 from steelyard.data.recording import Recording
 from steelyard.errors import DataError, OptionError
 from steelyard.excitation.trajectory import Fourier
+from steelyard.identification.closed_loop.differences import differenced
 from steelyard.identification.closed_loop.loops import Loop, UnknownLoop
 from steelyard.identification.closed_loop.mujoco_rollout import MuJoCo
 from steelyard.identification.closed_loop.pieces import Shooting
 from steelyard.identification.closed_loop.trust_region import box_step
 from steelyard.identification.conclude import estimate
 from steelyard.identification.estimators import CLIE, CLOE, DIDIM, IV, OLS, Adaline, HopfieldTank
-from steelyard.identification.estimators.instruments import differenced
 from steelyard.identification.identify import identify
 from steelyard.identification.model import Experiment, Load
 from steelyard.identification.problem import build_problem

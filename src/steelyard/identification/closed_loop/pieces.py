@@ -137,7 +137,7 @@ def refuse_terms(model: LinearModel, name: str) -> None:
     """Simulations have the robot's own parameters and loads; a term would act in the regression alone."""
     if model.terms:
         named = ", ".join(n for term in model.terms for n in term.names(model.robot)[:1])
-        raise OptionError(f"{name} simulates the robot's own parameters; leave out the terms ({named} …)")
+        raise OptionError(f"{name} simulates the robot's own parameters; leave out the terms ({named} …): --terms none")
 
 
 def _at(times: Array, t: Array, out: Array, reached: int) -> Array:
