@@ -212,8 +212,6 @@ class Search:
 
     def _on(self, state: State, rows: list[int], done: int, width: float) -> tuple[Found, float]:
         size = np.concatenate([self.shape.size, np.full(len(self.gain_moves), _GAIN_SIZE)])
-        lower, upper = self.shape.bounds
-        free = np.full(len(self.gain_moves), np.inf)
         converged, message = False, "no step made the fit better"
         weights = 1.0 / variances(state.residuals, self.measured)
         while True:
@@ -221,13 +219,13 @@ class Search:
             parts = [project(s, e, weights) for s, e in zip(slopes, state.residuals, strict=True)]
             R, c = factor_of(parts)
             A = self._to_x(state, R)
-            accepted, predicted = None, 0.0
+            # What a step in the widest box promises: a narrow one promises little anywhere.
+            small = self._promised(A, c, _WIDEST * size, size, state) <= self._enough(state, weights)
+            accepted = None
             while done < self.repeats:
                 done += 1
                 self.progress("simulating with other parameters", done / self.repeats)
-                low = np.maximum(-width * size, np.concatenate([lower - state.x, -free]))
-                high = np.minimum(width * size, np.concatenate([upper - state.x, free]))
-                d = box_step(A, c, size, np.minimum(low, 0.0), np.maximum(high, 0.0))
+                d = box_step(A, c, size, *self._box(state, width * size))
                 predicted = float(c @ c - np.sum((c - A @ d) ** 2))
                 trial = self._trial(state, d, parts, rows)
                 gain = -np.inf if trial is None else state.cost(weights) - trial.cost(weights)
@@ -244,7 +242,6 @@ class Search:
                 width *= _REFUSED
                 if width < _NARROWEST:
                     break
-            small = predicted <= self._enough(state, weights)
             if accepted is None:
                 converged = small
                 message = "solved" if small else message
@@ -259,6 +256,19 @@ class Search:
             if done >= self.repeats:
                 message = f"the search had not come to rest after {done} steps; raise repeats"
                 return Found(state, weights, slopes, rows, False, message, done), width
+
+    def _box(self, state: State, widths: Array) -> tuple[Array, Array]:
+        """How far each number may go, down and up, within a width and its bounds."""
+        lower, upper = self.shape.bounds
+        free = np.full(len(self.gain_moves), np.inf)
+        low = np.maximum(-widths, np.concatenate([lower - state.x, -free]))
+        high = np.minimum(widths, np.concatenate([upper - state.x, free]))
+        return np.minimum(low, 0.0), np.maximum(high, 0.0)
+
+    def _promised(self, A: Array, c: Array, widths: Array, size: Array, state: State) -> float:
+        """By how much the linear model says that the best step in a box makes the cost less."""
+        d = box_step(A, c, size, *self._box(state, widths))
+        return float(c @ c - np.sum((c - A @ d) ** 2))
 
     def _enough(self, state: State, weights: Array) -> float:
         """What a step may promise to be left undone: a small part of a standard deviation in every number."""
