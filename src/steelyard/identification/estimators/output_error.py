@@ -122,7 +122,9 @@ class CLOE:
                 f"in stretches of {shooting.horizon:g} s under the measured torques"
             )
         free = "start" in self.estimate
-        return closed_pieces(problem.model, problem.experiments, self.loop, free), "under the known controller"
+        return closed_pieces(
+            problem.model, problem.experiments, self.loop, free, as_made=True
+        ), "under the known controller"
 
     def _with_delay(self, pieces: Sequence[Piece], search: Any) -> tuple[Found, Runs, int]:
         """A delay is a whole number: the best at the first guess, then its neighbours, each with its own search."""
