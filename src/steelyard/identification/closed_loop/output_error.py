@@ -207,7 +207,10 @@ class Search:
             state = self._state(state.x, state.point, state.traces, rows)
         if rows == lengths:
             return found if not cut else replace(found, message=f"{found.message} (by way of shorter stretches)")
-        told = f"the simulation ran away: only {sum(rows)} of {sum(lengths)} samples were fitted"
+        told = (
+            f"only {sum(rows)} of {sum(lengths)} samples were fitted: beyond them the simulation ran away, or had "
+            "forgotten where it came from"
+        )
         return replace(found, converged=False, message=f"{found.message}; {told}")
 
     def _on(self, state: State, rows: list[int], done: int, width: float) -> tuple[Found, float]:
@@ -219,8 +222,8 @@ class Search:
             parts = [project(s, e, weights) for s, e in zip(slopes, state.residuals, strict=True)]
             R, c = factor_of(parts)
             A = self._to_x(state, R)
-            # What a step in the widest box promises: a narrow one promises little anywhere.
-            small = self._promised(A, c, _WIDEST * size, size, state) <= self._enough(state, weights)
+            # What a step of a size that counts as large promises: one in a narrow box promises little anywhere.
+            small = self._promised(A, c, size, state) <= self._enough(state, weights)
             accepted = None
             while done < self.repeats:
                 done += 1
@@ -265,9 +268,9 @@ class Search:
         high = np.minimum(widths, np.concatenate([upper - state.x, free]))
         return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
-    def _promised(self, A: Array, c: Array, widths: Array, size: Array, state: State) -> float:
-        """By how much the linear model says that the best step in a box makes the cost less."""
-        d = box_step(A, c, size, *self._box(state, widths))
+    def _promised(self, A: Array, c: Array, size: Array, state: State) -> float:
+        """By how much the linear model says that the best step of a size makes the cost less."""
+        d = box_step(A, c, size, *self._box(state, size))
         return float(c @ c - np.sum((c - A @ d) ** 2))
 
     def _enough(self, state: State, weights: Array) -> float:

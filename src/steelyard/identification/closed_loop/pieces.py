@@ -260,6 +260,18 @@ class ClosedPiece:
         return replace(self, loop=replace(self.loop, delay_ticks=ticks), _variants={})
 
 
+def with_better_start(piece: ClosedPiece, theta: Array, trace: Trace) -> ClosedPiece:
+    """A piece whose start, where it is not known, is moved by one step towards the measured positions."""
+    start = piece.start
+    if start is None:
+        return piece
+    rows = trace.reached
+    nowhere = [np.zeros_like(theta)]
+    S = piece.tangent(trace, rows, theta, start, None, nowhere, ["q"], [])[:, :, 1:].reshape(-1, start.size)
+    step = np.linalg.lstsq(S, (piece.measured.q[:rows] - trace.q_seen[:rows]).ravel(), rcond=None)[0]
+    return replace(piece, loop=replace(piece.loop, start=start + step.reshape(start.shape)), _variants={})
+
+
 def closed_pieces(
     model: LinearModel, experiments: Sequence[Experiment], given: Loop, free_start: bool = False, as_made: bool = False
 ) -> list[ClosedPiece]:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..estimators.least_squares import weighted
 from ..problem import Problem
 from .pieces import Trace
 from .runs import Runs, whole
@@ -38,6 +37,8 @@ BY_REGRESSION = "begun at weighted least squares, because the model's own parame
 
 def regressed(problem: Problem) -> Array:
     """All parameters by weighted least squares: a second place to begin at."""
+    from ..estimators.least_squares import weighted  # the estimators import this module
+
     solution, _, _, _ = weighted(problem, 3, 1e-3)
     return problem.model.base.expand(solution.beta, problem.model.nominal)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ...errors import OptionError
 from ..closed_loop.loops import Loop
 from ..closed_loop.physical_form import physical_step, possible_parameters
-from ..closed_loop.pieces import closed_pieces, refuse_terms
+from ..closed_loop.pieces import closed_pieces, refuse_terms, with_better_start
 from ..closed_loop.runs import Runs, simulated_problem, whole
 from ..closed_loop.steps import first_simulation, horizon, simulated_step
 from ..closed_loop.whiteness import loop_warning
@@ -67,6 +67,11 @@ class DIDIM:
             theta, traces, taken = simulated_step(
                 runs, theta, traces, wanted, partial(possible_parameters, problem, A, y)
             )
+            if any(piece.free_start for piece in pieces):
+                # Torque and regressor are compared with what the loop does from where the robot really began.
+                pieces = [with_better_start(*x) for x in zip(pieces, [theta] * len(pieces), traces, strict=True)]
+                runs.pieces = pieces
+                traces = runs.traces(theta)
             regression = simulated_problem(problem, recordings, traces)
             small = at_rest and step <= self.tolerance * np.sqrt(problem.rank)
             if taken and whole(traces) and (small or step <= _ROUNDING * size):
