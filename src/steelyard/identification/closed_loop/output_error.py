@@ -31,6 +31,7 @@ _REFUSED = 0.25  # a box this much smaller after a step that made things worse
 _NARROWEST = 1e-9
 # Below this share of the signal's own size residuals are rounding of the integrator.
 _ROUNDING = 1e-9
+_HIDDEN = 1e-4  # of the squares that are left
 _GAIN_SIZE = 0.5  # of the logarithm of a gain
 _SHORTEST = 20  # rows
 
@@ -223,7 +224,8 @@ class Search:
             R, c = factor_of(parts)
             A = self._to_x(state, R)
             # What a step of a size that counts as large promises: one in a narrow box promises little anywhere.
-            small = self._promised(A, c, size, state) <= self._enough(state, weights)
+            promised = self._promised(A, c, size, state)
+            small = promised <= self._enough(state, weights)
             accepted = None
             while done < self.repeats:
                 done += 1
@@ -246,9 +248,10 @@ class Search:
                 if width < _NARROWEST:
                     break
             if accepted is None:
-                converged = small
-                message = "solved" if small else message
-                if done >= self.repeats and not small:
+                # Friction and torque limits leave edges that no slope shows; what they hide is told by what is left.
+                converged = small or promised <= _HIDDEN * state.cost(weights)
+                message = "solved" if converged else message
+                if done >= self.repeats and not converged:
                     message = f"the search had not come to rest after {done} steps; raise repeats"
                 return Found(state, weights, slopes, rows, converged, message, done), width
             state = accepted
