@@ -8,14 +8,14 @@ begin with and the same parameters to find, and both fit the measured positions 
 - all: every body's inertia as well, of which the motion shows only combinations, so that base parameters are compared.
 
 mujoco.sysid is used as its documentation and tests do: a `Parameter` with a modifier for a joint property,
-`body_inertia_param` with pseudo-inertias for a body, `build_residual_fn`, `optimize`, all settings its own; rollouts
-run in as many threads as there are processors. Its own modifier for pseudo-inertias fails in MuJoCo 4.0.0 (the compiler
-refuses the inertia of zero that it writes); the one here, given by its argument `modifier`, writes principal moments,
-and spares it two compilations a body. It is tried with and without x_scale="jac", which it offers for badly scaled
-problems; the faster of those that came near to the positions is what ours are compared with. CLOE simulates in MuJoCo
-(`rollout=MuJoCo()`), and in the loop of our own (compiled, with variational equations), which knows nothing of how
-MuJoCo's Euler step takes damping. A rollout is one simulation of the whole recording; a slope by the variational
-equations counts as one.
+`body_inertia_param` with pseudo-inertias for a body, `build_residual_fn`, `optimize`, all settings its own but the
+most iterations (of its 200, `--iterations` are waited for); rollouts run in as many threads as there are processors.
+Its own modifier for pseudo-inertias fails in MuJoCo 4.0.0 (the compiler refuses the inertia of zero that it writes);
+the one here, given by its argument `modifier`, writes principal moments, and spares it two compilations a body. It is
+tried with and without x_scale="jac", which it offers for badly scaled problems; the faster of those that came near to
+the positions is what ours are compared with. CLOE simulates in MuJoCo (`rollout=MuJoCo()`), and in the loop of our
+own (compiled, with variational equations), which takes damping at the end of a step where the recording says that
+MuJoCo did so. A rollout is one simulation of the whole recording; a slope by the variational equations counts as one.
 """
 
 import argparse
@@ -210,7 +210,10 @@ def by_mujoco(task: Task, **settings: object) -> Answer:
     robot = read_back(task, sysid.apply_param_modifiers(found, spec))
     told = ", ".join(f"{key}={value}" for key, value in settings.items() if key != "max_iters")
     name = "mujoco.sysid" + (f", {told}" if told else "")
-    return Answer(name, robot, seconds, len(result.extras.get("objective", [])), count)
+    done = len(result.extras.get("objective", []))
+    if done > int(str(settings["max_iters"])):
+        name += " (NOT finished)"
+    return Answer(name, robot, seconds, done, count)
 
 
 # Ours
@@ -308,7 +311,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--degrees", type=float, default=1e-3)
     parser.add_argument("--only", choices=("joints", "all"))
-    parser.add_argument("--iterations", type=int, default=200, help="of mujoco.sysid at most; 200 is its own default")
+    parser.add_argument("--iterations", type=int, default=30, help="of mujoco.sysid at most; its own default is 200")
     arguments = parser.parse_args()
     for what in ("joints", "all"):
         if arguments.only in (None, what):
