@@ -18,10 +18,10 @@ import scipy.stats
 
 import steelyard as sy
 from steelyard.excitation.trajectory import Fourier
+from steelyard.identification.closed_loop.differences import differenced
 from steelyard.identification.closed_loop.loops import Loop, loop_of
 from steelyard.identification.conclude import estimate
 from steelyard.identification.estimators import CLIE, CLOE, DIDIM, IV, OLS
-from steelyard.identification.estimators.instruments import differenced
 from steelyard.identification.model import Experiment
 from steelyard.identification.problem import build_problem
 from steelyard.robot.inertia import from_log_cholesky, log_cholesky

@@ -612,3 +612,15 @@ def test_options_of_the_command_line_reach_the_simulation(tmp_path, monkeypatch,
         assert sentence in run(extra)
     write_trajectory(tmp_path / "traj.csv", swing(sy.load_robot("two_link")), rate_hz=100.0)
     assert "the armature of" in run("--stiffness 1e4", model="two_link")
+
+
+def test_an_implicit_integrator_says_that_a_motion_runs_away():
+    """SciPy's would stop at the first number that is none."""
+    robot = sy.load_robot("two_link")
+    theta = robot.parameters.copy()
+    theta[robot.layout.block("damping")] = -1e5
+    wild = robot.with_parameters(theta)
+    reference = np.zeros((3, 50, 2))
+    loop = ClosedLoop(wild, reference, Controller(0.0, 0.0), start=np.ones((2, 2)), integrator="radau")
+    with pytest.raises(SimulationError, match=r"ran away|not positive"):
+        loop.run()

@@ -1,6 +1,6 @@
 """The command that identifies a robot from its recordings."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from ..robot.export import FORMATS, export_model
 from .identify_options import (
     PhysicalTexts,
     carrying,
+    coupled_motors,
     decimation_of,
     fixed_of,
     loads_by_file,
@@ -37,6 +38,7 @@ from .identify_options import (
     with_shapes,
 )
 from .identify_print import print_outcome, summary_of
+from .loop_options import LoopTexts
 from .options import (
     AsJson,
     Bodies,
@@ -55,6 +57,7 @@ from .progress import reporting
 
 _ALGORITHMS = f"One or several of {', '.join(ESTIMATORS)}; all: each but {', '.join(ON_REQUEST)}."
 _JUDGING, _MODEL, _READING, _BODIES = "What is judged", "What is identified", "How it is read", "Bodies that can exist"
+_LOOP = "How it is simulated again (IV, DIDIM, CLOE, CLIE)"
 
 
 def _spans(given: str | None, option: str) -> tuple[float, float] | None:
@@ -166,7 +169,12 @@ def identify_command(
     ] = "auto",
     terms: Annotated[
         str | None,
-        typer.Option("--terms", metavar="TERMS", rich_help_panel=_MODEL, help=f"Further columns: {', '.join(TERMS)}."),
+        typer.Option(
+            "--terms",
+            metavar="TERMS",
+            rich_help_panel=_MODEL,
+            help=f"Further columns: {', '.join(TERMS)}; none: not even those of motors that turn two joints.",
+        ),
     ] = None,
     nonlinear: Annotated[
         str | None,
@@ -277,6 +285,42 @@ def identify_command(
             help="A rotor balanced about x, y or z, or a link mirrored in xy, xz or yz.",
         ),
     ] = None,
+    loop: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_LOOP, help="YAML with the controller's kp, kd, ki, …; default: what the recording says."
+        ),
+    ] = None,
+    seek: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            rich_help_panel=_LOOP,
+            help="What CLOE and CLIE find with the rest: gains, delay (of the controller), start.",
+        ),
+    ] = None,
+    rollout: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=_LOOP, help="Who simulates for CLOE and CLIE: own, or mujoco (springs, contacts, tendons)."
+        ),
+    ] = "own",
+    horizon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            rich_help_panel=_LOOP,
+            help="Let CLOE simulate stretches of this length under the measured torques, without a controller.",
+        ),
+    ] = None,
+    signals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            rich_help_panel=_LOOP,
+            help="What CLOE and CLIE compare: q, qd, qdd, tau; default: q for CLOE, tau for CLIE.",
+        ),
+    ] = None,
     all_parameters: Annotated[
         bool, typer.Option("--all-parameters", help="Print all base parameters and all columns.")
     ] = False,
@@ -286,22 +330,23 @@ def identify_command(
 
     Example: `steelyard identify run.csv --model panda --algorithm WLS --physical --output result.yaml`
     """
-    seek = names(nonlinear) or []
-    columns, choose = _friction(friction, seek)
+    shapes = names(nonlinear) or []
+    columns, choose = _friction(friction, shapes)
     robot = robot_from(model, lock, bodies, columns, gravity, mounting)
     bodily = PhysicalTexts(
         physical, prior, prior_weight, epsilon, within, tuple(com or ()), total_mass, tuple(bound or ()),
         tuple(symmetric or ()),
     )  # fmt: skip
-    methods = bodily.around(with_noise(with_shapes(methods_named(algorithm), seek), noise))
+    simulating = LoopTexts(loop, seek, rollout, horizon, signals)
+    methods = bodily.around(simulating.into(with_noise(with_shapes(methods_named(algorithm), shapes), noise)))
     outputs = ((output, (".yaml", ".yml")), (export, tuple(FORMATS)), (report_to, (".html", ".htm")))
     for path, suffixes in outputs:
         if path is not None:
             checked_output(path, suffixes)
     plan = Plan(
         methods=methods,
-        terms=(*terms_named(names(terms) or []), *couplings(gear_of(robot, mapping))),
-        delay=_delay(delay, seek),
+        terms=terms_named(names(terms) or []),
+        delay=_delay(delay, shapes),
         fixed=fixed_of(fix),
         preprocessing=steps_of(preprocessing, cutoff, torque_cutoff),
         decimation=decimation_of(decimate, decimation_cutoff),
@@ -318,6 +363,8 @@ def identify_command(
             [carrying(load_recording(path, robot, mapping, repair=repair), loads.get(path)) for path in paths]
             for paths in (recordings, others)
         )
+        if coupled_motors(terms, given):
+            plan = replace(plan, terms=(*plan.terms, *couplings(gear_of(robot, mapping))))
         outcome = run_study(robot, given, plan, judged, report)
         pieces: tuple[Fold, ...] = ()
         if folds:

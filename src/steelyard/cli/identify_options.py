@@ -12,6 +12,7 @@ from ..data.filters import Butterworth
 from ..data.preprocess import default_steps
 from ..data.recording import Recording
 from ..errors import OptionError
+from ..identification.closed_loop.loops import source_of
 from ..identification.estimators import ESTIMATORS, ML, ON_REQUEST, WLS, Rounds, estimator_named
 from ..identification.estimators.physical import Physical
 from ..identification.fit import Estimator
@@ -167,6 +168,13 @@ def loads_by_file(texts: Sequence[str], files: Sequence[Path]) -> dict[Path, Loa
 
 def carrying(recording: Recording, load: Load | None) -> Recording | Experiment:
     return recording if load is None else Experiment(recording, load)
+
+
+def coupled_motors(terms: str | None, given: Sequence[Recording | Experiment]) -> bool:
+    """Whether motors that turn two joints can be felt: not where none were asked for, nor in our simulation."""
+    bare = [one.recording if isinstance(one, Experiment) else one for one in given]
+    simulated = all(isinstance(one, Recording) and source_of(one) == "simulation" for one in bare)
+    return names(terms) != [] and not simulated
 
 
 def decimation_of(text: str, cutoff_hz: float | None) -> Decimation | str | None:

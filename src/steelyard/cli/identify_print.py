@@ -120,6 +120,8 @@ def print_outcome(out: Console, outcome: Outcome, truth: Truth | None, whole: bo
     for method, found in outcome.estimates.items():
         if not found.converged:
             say(out, f"{method} did not converge: {found.message}")
+        elif found.message != "solved":
+            say(out, f"{method}: {found.message}")
     if truth is not None:
         _print_truth(out, truth)
     out.print()
@@ -143,6 +145,7 @@ def summary_of(outcome: Outcome, truth: Truth | None) -> dict[str, Any]:
                 "iterations": found.iterations,
                 "seconds": found.seconds,
                 "feasible": not found.invalid,
+                "fit": dict(found.about.get("fit", {})),
             }
             for name, found in outcome.estimates.items()
         },

@@ -314,7 +314,7 @@ def run_study(
         if found is None:
             try:
                 found = identify_problem(problem, method, about={"torque_delay_s": delay}, progress=progress)
-            except DataError as error:
+            except (DataError, OptionError) as error:
                 if len(plan.methods) == 1:
                     raise
                 failures[method.name] = str(error)

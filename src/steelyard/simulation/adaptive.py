@@ -14,6 +14,17 @@ Array = NDArray[np.float64]
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
 
 
+# An implicit step tries places far from where it ends; numbers beyond this are on their way to overflow.
+_FAR = 1e12
+
+
+class _Stopped(Exception):
+    """The joint in which a step came to an end, and why: SciPy's integrators do not survive what is not a number."""
+
+    def __init__(self, joint: int, reason: int) -> None:
+        self.joint, self.reason = joint, reason
+
+
 def run_adaptive(method: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
     """The same loop as the compiled `run`, with its arguments and answer; every tick is integrated to a tolerance."""
     (tree, rotors, law, springs, controller, nominal, desired, feed_forward, start, settings, noise, resolution,
@@ -26,14 +37,13 @@ def run_adaptive(method: str, arguments: tuple[Any, ...]) -> tuple[int, int, int
     first = THETA if len(springs) else Q
     seen, seen_rate = start[first] + (position_noise[0] if len(position_noise) else 0.0), start[first + 1].copy()
     held = [(start[first].copy(), start[first + 1].copy())] * (delay + 1)
-    failed = -1
 
     def rhs(_: float, y: Array, torque: Array, warm: float) -> Array:
-        nonlocal failed
+        if not (np.abs(y) < _FAR).all():
+            raise _Stopped(int(np.abs(y.reshape(STATES, n)[QD]).argmax()), RAN_AWAY)
         bad = slope(tree, rotors, law, springs, y.reshape(STATES, n), torque, warm, work, friction, slopes)
         if bad >= 0:
-            failed = bad
-            return np.full(STATES * n, np.nan)
+            raise _Stopped(bad, NOT_PHYSICAL)
         return slopes.ravel().copy()
 
     for tick in range(desired.shape[1]):
@@ -48,18 +58,23 @@ def run_adaptive(method: str, arguments: tuple[Any, ...]) -> tuple[int, int, int
         control(controller, nominal, desired, feed_forward, tick, seen, seen_rate, integral, dt, work, wanted, tau)
         saturated += np.abs(tau) >= limit
         if tick % ticks_a_sample == 0:
-            rhs(0.0, state.ravel(), tau, temperature[tick])
+            try:
+                rhs(0.0, state.ravel(), tau, temperature[tick])
+            except _Stopped as stopped:
+                return tick, stopped.joint, stopped.reason
             rows = (state[0], state[1], slopes[1], tau, seen, seen_rate, friction, state[3], state[4])
             out[:, tick // ticks_a_sample] = rows if len(out) > BRIEF else rows[:BRIEF]
-        done = solve_ivp(
-            rhs, (0.0, dt), state.ravel(), method=method, args=(tau, temperature[tick]), rtol=RELATIVE, atol=ABSOLUTE
-        )
+        try:
+            done = solve_ivp(
+                rhs, (0.0, dt), state.ravel(), method=method, args=(tau, temperature[tick]), rtol=RELATIVE,
+                atol=ABSOLUTE,
+            )  # fmt: skip
+        except _Stopped as stopped:
+            return tick, stopped.joint, stopped.reason
         state = done.y[:, -1].reshape(STATES, n)
         fast = ~(np.abs(state[[QD, THETAD]]) < RUNAWAY).all(axis=0)
         if fast.any():
             return tick, int(fast.argmax()), RAN_AWAY
-        if failed >= 0:
-            return tick, failed, NOT_PHYSICAL
         if not done.success:
             return tick, int(np.abs(state[QD]).argmax()), RAN_AWAY
     return -1, -1, -1

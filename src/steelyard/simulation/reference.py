@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BPoly, CubicSpline
+from scipy.interpolate import CubicHermiteSpline, CubicSpline, PPoly
 
 from ..errors import DataError, OptionError
 from ..excitation.trajectory import Trajectory
@@ -21,6 +21,15 @@ def reference_of(trajectory: Trajectory, control_hz: float = 1000.0) -> Array:
     """q_d, q̇_d, q̈_d of a trajectory at every control tick, (3, ticks, n)."""
     t = np.arange(tick_count(trajectory.duration, control_hz), dtype=np.float64) / control_hz
     return np.stack(trajectory.sample(t))
+
+
+def _quintics(t: Array, q: Array, qd: Array, qdd: Array) -> PPoly:
+    """The polynomials of degree five that meet position, velocity and acceleration at every sample."""
+    h = np.diff(t)[:, None]
+    dq = np.diff(q, axis=0) - h * qd[:-1] - 0.5 * h**2 * qdd[:-1]
+    dv, da = h * (np.diff(qd, axis=0) - h * qdd[:-1]), h**2 * np.diff(qdd, axis=0)
+    high = (6 * dq - 3 * dv + 0.5 * da) / h**5, (-15 * dq + 7 * dv - da) / h**4, (10 * dq - 4 * dv + 0.5 * da) / h**3
+    return PPoly(np.stack([*high, 0.5 * qdd[:-1], qd[:-1], q[:-1]]), t)
 
 
 def reference_from_samples(
@@ -46,6 +55,6 @@ def reference_from_samples(
     ticks = np.arange(tick_count(float(t[-1] - t[0]), control_hz), dtype=np.float64) / control_hz
     if len(given) == 3 and len(ticks) == len(t) and np.abs(t - t[0] - ticks).max() < 1e-9:
         return np.stack(given)
-    curve = CubicSpline(t - t[0], q) if qd_d is None else BPoly.from_derivatives(t - t[0], np.stack(given, axis=1))
+    curve = (CubicSpline, CubicHermiteSpline, _quintics)[len(given) - 1](t - t[0], *given)
     ticks = np.minimum(ticks, t[-1] - t[0])
     return np.stack([curve(ticks, order) for order in range(3)])

@@ -22,7 +22,7 @@ from ..robot.robot import Robot
 from ..robot.twin import Twin, twin
 from .controllers import Controller
 from .rig_control import PUBLISH_RATE_HZ, pd_for, timing
-from .rig_model import Difference, rig_model
+from .rig_model import Difference, rig_model, takes_damping_at_the_end
 
 Array = NDArray[np.float64]
 Publish = Callable[[float, Array, Array, Array], None]  # seconds, q, qd, tau
@@ -239,6 +239,7 @@ def run_rig(
     seen, true, wanted = out[:kept, 0:3], out[:kept, 3:6], out[:kept, 6:8]
     more = {"q_d": wanted[:, 0], "qd_d": wanted[:, 1], "q_true": true[:, 0], "qd_true": true[:, 1]}
     more["tau_commanded"] = true[:, 2]
+    about |= {"damping_step": step if takes_damping_at_the_end(body.model) else 0.0}
     about |= {"publish_rate_hz": publish_rate_hz, "step": step, "real_time": real_time, "ended_early": kept < rows}
     recording = Recording(t, seen[:, 0], seen[:, 2], seen[:, 1], None, robot.dof_names, more, about)
     return RigRun(recording, step, substeps, clock.latest, touched)

@@ -119,3 +119,10 @@ def rig_model(robot: Robot, difference: Difference) -> tuple[mujoco.MjModel, Arr
         model.dof_frictionloss[held] = 0.0
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model, columns["offset"], np.array(np.broadcast_to(coulomb, (robot.n,)))
+
+
+def takes_damping_at_the_end(model: mujoco.MjModel) -> bool:
+    """Whether a step of MuJoCo's solves M q̈ + D (q̇ + h q̈) = …, as if rotors had h D more inertia."""
+    disabled = int(model.opt.disableflags) & int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
+    euler = int(mujoco.mjtIntegrator.mjINT_EULER), int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    return int(model.opt.integrator) in euler and not (disabled and int(model.opt.integrator) == euler[0])

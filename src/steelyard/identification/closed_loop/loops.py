@@ -134,26 +134,39 @@ def starts_at_rest(recording: Recording) -> bool:
     return source_of(recording) in ("simulation", "rig") and abs(float(recording.t[0])) < 1e-9
 
 
+def _beginning(recording: Recording) -> tuple[Array, Array]:
+    """Times of the first rows, and the parabola through their positions: rows 1, t, t²."""
+    rows = min(len(recording), max(5, int(_START_S * recording.rate_hz)))
+    t = recording.t[:rows] - recording.t[0]
+    fit = np.zeros((3, recording.n))
+    fit[: min(3, rows)] = np.polynomial.polynomial.polyfit(t, recording.q[:rows], min(2, rows - 1))
+    return t, fit
+
+
 def start_of(recording: Recording) -> Array:
     """Where the motion began: at rest on the reference where that is known, else a parabola through the first rows."""
     if starts_at_rest(recording) and has_reference(recording):
         wanted = recording.more["q_d"][0]
         return np.stack([wanted, np.zeros_like(wanted)])
-    rows = min(len(recording), max(5, int(_START_S * recording.rate_hz)))
-    t = recording.t[:rows] - recording.t[0]
-    fit = np.polynomial.polynomial.polyfit(t, recording.q[:rows], min(2, rows - 1))
-    return np.asarray(fit[:2])
+    return _beginning(recording)[1][:2]
 
 
-def _held(recording: Recording, start: Array, controller: Controller) -> Array:
+def _held(recording: Recording, controller: Controller) -> Array:
     """What the controller's integral may hold at the start: the torque that errors of the start do not explain."""
     gains = controller.gains(recording.n)
-    rows = min(len(recording), max(5, int(_START_S * recording.rate_hz)))
     if controller.mode() or controller.feed_forward:
         return np.zeros(recording.n)  # the model's part is not known from the torque alone
-    rate = recording.more.get("qd_d", np.zeros_like(recording.q))[:rows]
-    error = recording.more["q_d"][:rows] - recording.q[:rows]
-    held: Array = np.mean(recording.tau[:rows] - gains[0] * error - gains[2] * (rate - start[1]), axis=0)
+    t, fit = _beginning(recording)
+    wanted = recording.more["q_d"]
+    rate = recording.more.get("qd_d")
+    rate = np.gradient(wanted, recording.t, axis=0) if rate is None else rate
+    powers = np.vander(t, 3, increasing=True)
+    error = wanted[: len(t)] - powers @ fit
+    error_rate = rate[: len(t)] - powers[:, :2] @ (fit[1:] * [[1.0], [2.0]])
+    summed = np.cumsum(error, axis=0) / recording.rate_hz
+    held: Array = np.mean(
+        recording.tau[: len(t)] - gains[0] * error - gains[1] * summed - gains[2] * error_rate, axis=0
+    )
     return held
 
 
@@ -176,7 +189,7 @@ def loop_of(robot: Robot, recording: Recording, given: Loop) -> ClosedLoop:
     step = given.step if given.step is not None else about.get("step")
     start = start_of(recording)
     if not starts_at_rest(recording) and controller.gains(robot.n)[1].any() and has_reference(recording):
-        start = np.vstack([start, _held(recording, start, controller)])
+        start = np.vstack([start, _held(recording, controller)])
     return ClosedLoop(
         robot,
         reference_of_recording(recording, rate),

@@ -31,6 +31,7 @@ _REFUSED = 0.25  # a box this much smaller after a step that made things worse
 _NARROWEST = 1e-9
 # Below this share of the signal's own size residuals are rounding of the integrator.
 _ROUNDING = 1e-9
+_HIDDEN = 1e-4  # of the squares that are left
 _GAIN_SIZE = 0.5  # of the logarithm of a gain
 _SHORTEST = 20  # rows
 
@@ -207,13 +208,14 @@ class Search:
             state = self._state(state.x, state.point, state.traces, rows)
         if rows == lengths:
             return found if not cut else replace(found, message=f"{found.message} (by way of shorter stretches)")
-        told = f"the simulation ran away: only {sum(rows)} of {sum(lengths)} samples were fitted"
+        told = (
+            f"only {sum(rows)} of {sum(lengths)} samples were fitted: beyond them the simulation ran away, or had "
+            "forgotten where it came from"
+        )
         return replace(found, converged=False, message=f"{found.message}; {told}")
 
     def _on(self, state: State, rows: list[int], done: int, width: float) -> tuple[Found, float]:
         size = np.concatenate([self.shape.size, np.full(len(self.gain_moves), _GAIN_SIZE)])
-        lower, upper = self.shape.bounds
-        free = np.full(len(self.gain_moves), np.inf)
         converged, message = False, "no step made the fit better"
         weights = 1.0 / variances(state.residuals, self.measured)
         while True:
@@ -221,13 +223,14 @@ class Search:
             parts = [project(s, e, weights) for s, e in zip(slopes, state.residuals, strict=True)]
             R, c = factor_of(parts)
             A = self._to_x(state, R)
-            accepted, predicted = None, 0.0
+            # What a step of a size that counts as large promises: one in a narrow box promises little anywhere.
+            promised = self._promised(A, c, size, state)
+            small = promised <= self._enough(state, weights)
+            accepted = None
             while done < self.repeats:
                 done += 1
                 self.progress("simulating with other parameters", done / self.repeats)
-                low = np.maximum(-width * size, np.concatenate([lower - state.x, -free]))
-                high = np.minimum(width * size, np.concatenate([upper - state.x, free]))
-                d = box_step(A, c, size, np.minimum(low, 0.0), np.maximum(high, 0.0))
+                d = box_step(A, c, size, *self._box(state, width * size))
                 predicted = float(c @ c - np.sum((c - A @ d) ** 2))
                 trial = self._trial(state, d, parts, rows)
                 gain = -np.inf if trial is None else state.cost(weights) - trial.cost(weights)
@@ -244,11 +247,11 @@ class Search:
                 width *= _REFUSED
                 if width < _NARROWEST:
                     break
-            small = predicted <= self._enough(state, weights)
             if accepted is None:
-                converged = small
-                message = "solved" if small else message
-                if done >= self.repeats and not small:
+                # Friction and torque limits leave edges that no slope shows; what they hide is told by what is left.
+                converged = small or promised <= _HIDDEN * state.cost(weights)
+                message = "solved" if converged else message
+                if done >= self.repeats and not converged:
                     message = f"the search had not come to rest after {done} steps; raise repeats"
                 return Found(state, weights, slopes, rows, converged, message, done), width
             state = accepted
@@ -259,6 +262,19 @@ class Search:
             if done >= self.repeats:
                 message = f"the search had not come to rest after {done} steps; raise repeats"
                 return Found(state, weights, slopes, rows, False, message, done), width
+
+    def _box(self, state: State, widths: Array) -> tuple[Array, Array]:
+        """How far each number may go, down and up, within a width and its bounds."""
+        lower, upper = self.shape.bounds
+        free = np.full(len(self.gain_moves), np.inf)
+        low = np.maximum(-widths, np.concatenate([lower - state.x, -free]))
+        high = np.minimum(widths, np.concatenate([upper - state.x, free]))
+        return np.minimum(low, 0.0), np.maximum(high, 0.0)
+
+    def _promised(self, A: Array, c: Array, size: Array, state: State) -> float:
+        """By how much the linear model says that the best step of a size makes the cost less."""
+        d = box_step(A, c, size, *self._box(state, size))
+        return float(c @ c - np.sum((c - A @ d) ** 2))
 
     def _enough(self, state: State, weights: Array) -> float:
         """What a step may promise to be left undone: a small part of a standard deviation in every number."""

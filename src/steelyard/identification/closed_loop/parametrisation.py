@@ -18,8 +18,9 @@ from ..model import LinearModel
 
 Array = NDArray[np.float64]
 
+_DRY = "coulomb"
 # Joint properties that no real joint has below zero.
-_NOT_NEGATIVE = (*ALWAYS, "coulomb")
+_NOT_NEGATIVE = (*ALWAYS, _DRY)
 
 
 class Parametrisation(Protocol):
@@ -74,6 +75,10 @@ class BaseDirections:
         alone = {
             names[column]: k for k, (column, row) in enumerate(zip(base.kept, base.K, strict=True)) if not row.any()
         }
+        # Simulated friction never drives: below zero a level changes nothing, and a search would not end.
+        for name in (f"{dof}.{_DRY}" for dof in self.model.robot.layout.dofs):
+            if name in alone:
+                lower[alone[name]] = 0.0
         for name, (low, high) in self.within.items():
             if name not in alone:
                 raise OptionError(unknown_name("parameter that the motion shows by itself", name, tuple(alone)))

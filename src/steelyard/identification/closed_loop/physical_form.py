@@ -18,3 +18,10 @@ def physical_step(problem: Problem, A: Array, y: Array, name: str) -> tuple[Arra
     settings = PhysicalSettings(fixed=dict(model.fixed))
     found = solve_physical(A, y, model.robot, settings, model.base.projection, model.nominal, noise=1.0)
     return model.base.reduce(found.parameters), np.array(found.parameters), found.converged
+
+
+def possible_parameters(problem: Problem, A: Array, y: Array) -> Array | None:
+    """All parameters of the physical form of a step; nothing where it has none."""
+    if len(problem.model.names) > problem.model.robot.layout.size:
+        return None
+    return physical_step(problem, A, y, "")[1]

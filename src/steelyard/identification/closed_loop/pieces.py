@@ -14,6 +14,7 @@ from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
 from ...data.recording import Recording
 from ...errors import DataError, OptionError
+from ...robot.robot import Robot
 from ...simulation.controllers import Controller
 from ...simulation.kernels.loop import KEPT
 from ...simulation.loop import ClosedLoop, SimulationError
@@ -106,6 +107,14 @@ def _acting_along(model: LinearModel, directions: Sequence[Array], load: Load | 
     return np.stack([acting(model, direction, load) - still for direction in directions], axis=1)
 
 
+def _damped_at_the_end(robot: Robot, own: Array, step: float) -> Array:
+    """Parameters (or directions of them, one a column) that act like these where a step takes damping at its end."""
+    if step:
+        own = own.copy()
+        own[robot.layout.block("armature")] += step * own[robot.layout.block("damping")]
+    return own
+
+
 def _every_tick(loop: ClosedLoop, parameters: Array, start: Array | None, ticks: int) -> Array:
     """What a loop keeps at its first ticks, all of `KEPT` that sensors and drives know."""
     full = replace(loop, sample_hz=None)
@@ -137,7 +146,7 @@ def refuse_terms(model: LinearModel, name: str) -> None:
     """Simulations have the robot's own parameters and loads; a term would act in the regression alone."""
     if model.terms:
         named = ", ".join(n for term in model.terms for n in term.names(model.robot)[:1])
-        raise OptionError(f"{name} simulates the robot's own parameters; leave out the terms ({named} …)")
+        raise OptionError(f"{name} simulates the robot's own parameters; leave out the terms ({named} …): --terms none")
 
 
 def _at(times: Array, t: Array, out: Array, reached: int) -> Array:
@@ -173,6 +182,7 @@ class ClosedPiece:
     loop: ClosedLoop
     times: Array  # s, since the start, at which traces are given
     free_start: bool = False
+    damping_step: float = 0.0  # s; that of the simulation that made the recording, where it takes damping at its end
     _variants: dict[bytes, ClosedLoop] = field(default_factory=dict, repr=False)
 
     @property
@@ -189,6 +199,9 @@ class ClosedPiece:
             np.abs(self.loop.t[: len(self.times)] - self.times).max(initial=0.0) < 1e-3 * self.loop.dt
         )
 
+    def _acting(self, theta: Array) -> Array:
+        return _damped_at_the_end(self.model.robot, acting(self.model, theta, self.load), self.damping_step)
+
     def _with_gains(self, gains: Array) -> ClosedLoop:
         key = gains.tobytes()
         if key not in self._variants:
@@ -203,7 +216,7 @@ class ClosedPiece:
         out = np.full((len(KEPT), loop.samples, loop.robot.n), np.nan)
         reached = loop.samples
         try:
-            loop.execute(out, acting(self.model, theta, self.load), start=start)
+            loop.execute(out, self._acting(theta), start=start)
         except SimulationError as error:
             reached = int(np.searchsorted(loop.t, error.time))
         out = out[:_CHANNELS]
@@ -227,7 +240,8 @@ class ClosedPiece:
         gain_moves: Sequence[tuple[int, int]],
     ) -> Array:
         loop = self.loop if gains is None else self._with_gains(gains)
-        own = acting(self.model, theta, self.load)
+        own = self._acting(theta)
+        along = _acting_along(self.model, directions, self.load)
         direct = self._direct and loop.ticks_a_sample == 1
         if direct:
             motion = np.ascontiguousarray(np.stack(trace[:_CHANNELS])[:, :rows])
@@ -236,7 +250,8 @@ class ClosedPiece:
             motion = _every_tick(loop, own, start, min(last + 1, loop.ticks))
         stride = loop.ticks_a_sample if self._direct else 1
         found = tangents(
-            loop, loop.robot.with_parameters(own), motion, _acting_along(self.model, directions, self.load), names,
+            loop, loop.robot.with_parameters(own), motion,
+            _damped_at_the_end(self.model.robot, along, self.damping_step), names,
             gain_moves, 0 if start is None else len(start), stride,
         )  # fmt: skip
         return found[:rows] if self._direct else _between_ticks(found, self.times[:rows] * loop.control_hz)
@@ -245,16 +260,33 @@ class ClosedPiece:
         return replace(self, loop=replace(self.loop, delay_ticks=ticks), _variants={})
 
 
+def with_better_start(piece: ClosedPiece, theta: Array, trace: Trace) -> ClosedPiece:
+    """A piece whose start, where it is not known, is moved by one step towards the measured positions."""
+    start = piece.start
+    if start is None:
+        return piece
+    rows = trace.reached
+    nowhere = [np.zeros_like(theta)]
+    S = piece.tangent(trace, rows, theta, start, None, nowhere, ["q"], [])[:, :, 1:].reshape(-1, start.size)
+    step = np.linalg.lstsq(S, (piece.measured.q[:rows] - trace.q_seen[:rows]).ravel(), rcond=None)[0]
+    return replace(piece, loop=replace(piece.loop, start=start + step.reshape(start.shape)), _variants={})
+
+
 def closed_pieces(
-    model: LinearModel, experiments: Sequence[Experiment], given: Loop, free_start: bool = False
+    model: LinearModel, experiments: Sequence[Experiment], given: Loop, free_start: bool = False, as_made: bool = False
 ) -> list[ClosedPiece]:
-    """A piece a recording, at the times at which it was measured; its start is sought where it is not known."""
+    """A piece a recording, at the times at which it was measured; its start is sought where it is not known.
+
+    `as_made` follows MuJoCo where it takes damping at the end of its steps; what compares torques with a regressor does
+    not, which knows of no steps.
+    """
     pieces = []
     for experiment in experiments:
         measured = recording_of(experiment)
         loop = loop_of(model.robot, measured, given)
         free = free_start or not starts_at_rest(measured)
-        pieces.append(ClosedPiece(model, measured, experiment.load, loop, measured.t - measured.t[0], free))
+        step = float(measured.about.get("damping_step", 0.0)) if as_made else 0.0
+        pieces.append(ClosedPiece(model, measured, experiment.load, loop, measured.t - measured.t[0], free, step))
     return pieces
 
 

@@ -1,10 +1,11 @@
 """Steps between parameters that can be simulated: one that cannot is halved, a bad first guess is cut short."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..estimators.least_squares import weighted
 from ..problem import Problem
 from .pieces import Trace
 from .runs import Runs, whole
@@ -36,6 +37,8 @@ BY_REGRESSION = "begun at weighted least squares, because the model's own parame
 
 def regressed(problem: Problem) -> Array:
     """All parameters by weighted least squares: a second place to begin at."""
+    from ..estimators.least_squares import weighted  # the estimators import this module
+
     solution, _, _, _ = weighted(problem, 3, 1e-3)
     return problem.model.base.expand(solution.beta, problem.model.nominal)
 
@@ -53,13 +56,27 @@ def first_simulation(problem: Problem, runs: Runs) -> tuple[Array, list[Trace], 
     return theta, cut(traces), ""
 
 
-def simulated_step(runs: Runs, theta: Array, traces: list[Trace], wanted: Array) -> tuple[Array, list[Trace], bool]:
-    """As far towards the wanted parameters as simulations go (no less far in time than before), and if all the way."""
+def simulated_step(
+    runs: Runs, theta: Array, traces: list[Trace], wanted: Array, possible: Callable[[], Array | None]
+) -> tuple[Array, list[Trace], bool]:
+    """As far towards the wanted parameters as simulations go (no less far in time than before), and if all the way.
+
+    Where no robot moves like the wanted ones, the best among those of bodies that can exist are gone to instead.
+    """
+    found = runs.traces(wanted)
+    if whole(found):
+        return wanted, found, True
+    other = possible()
+    if other is not None:
+        instead = runs.traces(other)
+        if whole(instead):
+            return other, instead, False
     for k in range(_HALVINGS):
         trial = theta + 0.5**k * (wanted - theta)
-        found = runs.traces(trial)
-        if whole(found):
-            return trial, found, k == 0
+        if k:
+            found = runs.traces(trial)
+            if whole(found):
+                return trial, found, False
         shorter = cut(found) if max(trace.reached for trace in found) > 2 * _FEWEST_ROWS else found
         gains = [b.reached - a.reached for a, b in zip(traces, shorter, strict=True)]
         if min(gains) >= 0 and max(gains) > 0:

@@ -39,13 +39,39 @@ ESTIMATORS: Mapping[str, type] = {
 ON_REQUEST = ("Rounds", "SREKF", "SRUKF", "SRCDKF", "PF")
 
 
+# What the literature calls them; "IDIM-" before a name says nothing here, "PC-" asks for bodies that can exist.
+_OTHER_NAMES = {"hopfield": "HopfieldTank", "htrnn": "HopfieldTank", "adann": "Adaline"}
+_PHYSICAL = "pc"
+
+
+def _compact(name: str) -> str:
+    return "".join(c for c in name.lower() if c not in "-_ –")
+
+
+def _physical(cls: type) -> Estimator:
+    """An estimator with parameters that bodies can have: its own form of that, else fitted on top."""
+    if cls in (IV, DIDIM):
+        own: Estimator = cls(physical=True)
+    elif cls in (CLOE, CLIE):
+        own = cls(parametrisation="log-cholesky")
+    else:
+        own = Physical(inner=cls())
+    return own
+
+
 def estimator_named(name: str) -> Estimator:
-    """An estimator with its usual settings, by name."""
-    for known, cls in ESTIMATORS.items():
-        if known.lower() == name.strip().lower():
-            made: Estimator = cls()
-            return made
-    raise OptionError(unknown_name("estimator", name, ESTIMATORS))
+    """An estimator with its usual settings, by name; `IDIM-IV`, `PC-DIDIM` and `Hopfield` are understood, too."""
+    known = {_compact(key): cls for key, cls in ESTIMATORS.items()}
+    known |= {other: ESTIMATORS[key] for other, key in _OTHER_NAMES.items()}
+    asked = _compact(name)
+    physical = asked.startswith(_PHYSICAL)
+    cls = known.get(asked.removeprefix(_PHYSICAL).removeprefix("idim"))
+    if cls is None:
+        raise OptionError(unknown_name("estimator", name, ESTIMATORS))
+    if physical:
+        return _physical(cls)
+    made: Estimator = cls()
+    return made
 
 
 __all__ = [

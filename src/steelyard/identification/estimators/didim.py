@@ -1,14 +1,15 @@
 """DIDIM: direct and inverse dynamic identification models, from torque alone."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OptionError
 from ..closed_loop.loops import Loop
-from ..closed_loop.physical_form import physical_step
-from ..closed_loop.pieces import closed_pieces, refuse_terms
+from ..closed_loop.physical_form import physical_step, possible_parameters
+from ..closed_loop.pieces import closed_pieces, refuse_terms, with_better_start
 from ..closed_loop.runs import Runs, simulated_problem, whole
 from ..closed_loop.steps import first_simulation, horizon, simulated_step
 from ..closed_loop.whiteness import loop_warning
@@ -38,11 +39,14 @@ class DIDIM:
     physical: bool = False
     tolerance: float = 0.05  # of a step, in standard deviations
     repeats: int = 20
-    name = "DIDIM"
 
     def __post_init__(self) -> None:
         if not (self.tolerance > 0 and self.repeats >= 1):
             raise OptionError(f"DIDIM: tolerance {self.tolerance} and repeats {self.repeats} must both be above zero")
+
+    @property
+    def name(self) -> str:
+        return "PC-DIDIM" if self.physical else "DIDIM"
 
     def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
         refuse_terms(problem.model, self.name)
@@ -60,7 +64,14 @@ class DIDIM:
             A, y = regression.stacked(weights)
             solution, wanted = self._solved(problem, A, y)
             step, size = float(np.linalg.norm(A @ (solution.beta - base.reduce(theta)))), float(np.linalg.norm(y))
-            theta, traces, taken = simulated_step(runs, theta, traces, wanted)
+            theta, traces, taken = simulated_step(
+                runs, theta, traces, wanted, partial(possible_parameters, problem, A, y)
+            )
+            if any(piece.free_start for piece in pieces):
+                # Torque and regressor are compared with what the loop does from where the robot really began.
+                pieces = [with_better_start(*x) for x in zip(pieces, [theta] * len(pieces), traces, strict=True)]
+                runs.pieces = pieces
+                traces = runs.traces(theta)
             regression = simulated_problem(problem, recordings, traces)
             small = at_rest and step <= self.tolerance * np.sqrt(problem.rank)
             if taken and whole(traces) and (small or step <= _ROUNDING * size):

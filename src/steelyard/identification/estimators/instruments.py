@@ -1,6 +1,7 @@
 """Instrumental variables: least squares that noise in the regressor does not bias."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 
 from ...data.recording import Recording
 from ...errors import OptionError
+from ..closed_loop.differences import answered, differenced, left_on_average
 from ..closed_loop.loops import Loop, UnknownLoop, has_reference, is_known, measured_of
-from ..closed_loop.physical_form import physical_step
-from ..closed_loop.pieces import ClosedPiece, Trace, closed_pieces, recording_of, refuse_terms
+from ..closed_loop.physical_form import physical_step, possible_parameters
+from ..closed_loop.pieces import ClosedPiece, Trace, acting, closed_pieces, recording_of, refuse_terms
 from ..closed_loop.runs import Runs, simulated_problem, whole
 from ..closed_loop.steps import first_simulation, horizon, simulated_step
 from ..fit import Fit, Progress, rank_message, silent
@@ -23,24 +25,6 @@ Array = NDArray[np.float64]
 
 # So much of a recording fades in and out, at each end.
 _FADE_SHARE = 0.05
-
-
-def differenced(recording: Recording) -> Recording:
-    """Velocities and accelerations by central differences of the positions as they were measured."""
-    qd = np.gradient(recording.q, recording.t, axis=0)
-    qdd = np.gradient(qd, recording.t, axis=0)
-    more = {"use": recording.more["use"]} if "use" in recording.more else {}
-    return Recording(recording.t, recording.q, recording.tau, qd, qdd, recording.joints, more, recording.about)
-
-
-def answered(recording: Recording, control_hz: float) -> Recording:
-    """The torque half a control tick before: a drive holds its torque over a tick, and the motion has its mean.
-
-    Positions at a tick know the torque before and after alike; left alone, the half tick looks like negative damping.
-    """
-    late = recording.t - 0.5 / control_hz
-    tau = np.stack([np.interp(late, recording.t, recording.tau[:, j]) for j in range(recording.n)], axis=1)
-    return replace(recording, tau=tau)
 
 
 def _is_aligned(rows: Recording, measured: Recording) -> bool:
@@ -150,7 +134,6 @@ class IV:
     physical: bool = False
     tolerance: float = 0.05  # of a step, in standard deviations
     repeats: int = 20
-    name = "IV"
 
     def __post_init__(self) -> None:
         if self.states not in ("prepared", "measured"):
@@ -159,6 +142,10 @@ class IV:
             raise OptionError(f"IV knows no instruments '{self.instruments}'; valid: auto, loop, reference")
         if not (self.tolerance > 0 and self.repeats >= 1):
             raise OptionError(f"IV: tolerance {self.tolerance} and repeats {self.repeats} must both be above zero")
+
+    @property
+    def name(self) -> str:
+        return "PC-IV" if self.physical else "IV"
 
     def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
         measured = [recording_of(experiment) for experiment in problem.experiments]
@@ -201,30 +188,32 @@ class IV:
     def _by_loop(self, problem: Problem, progress: Progress) -> Fit:
         refuse_terms(problem.model, self.name)
         pieces: list[ClosedPiece] = []
-        recordings, experiments = [], []
+        recordings, experiments, held = [], [], []
         for piece, experiment in zip(
             closed_pieces(problem.model, problem.experiments, self.loop), problem.experiments, strict=True
         ):
             rows = experiment.recording
             assert isinstance(rows, Recording)
-            recordings.append(rows if _is_aligned(rows, piece.measured) else answered(rows, piece.loop.control_hz))
+            held.append(None if _is_aligned(rows, piece.measured) else piece.loop.control_hz)
+            recordings.append(rows if held[-1] is None else answered(rows, held[-1]))
             experiments.append(Experiment(recordings[-1], experiment.load, piece.measured))
             pieces.append(replace(piece, times=rows.t - piece.measured.t[0]))
         problem = replace(problem, experiments=tuple(experiments), _kept={})
         runs = Runs(pieces)
         theta, traces, begun = first_simulation(problem, runs)
         Z = simulated_problem(problem, recordings, traces)
-        parts = _instrumented(problem, Z)
+        parts = _instrumented(self._unbiased(problem, held, theta, traces), Z)
         weights = 1.0 / _variances(parts, self._solved(problem, Z, parts, np.ones(problem.robot.n))[0].beta)
         settled, done = False, 0
         for done in range(1, self.repeats + 1):
             progress("simulating the instruments again", done / self.repeats)
             solution, wanted = self._solved(problem, Z, parts, weights)
+            towards = partial(self._possible, problem, Z, parts, weights)
             A, y = Z.stacked(weights)
             step = float(np.linalg.norm(A @ (solution.beta - problem.model.base.reduce(theta))))
-            theta, traces, taken = simulated_step(runs, theta, traces, wanted)
+            theta, traces, taken = simulated_step(runs, theta, traces, wanted, towards)
             Z = simulated_problem(problem, recordings, traces)
-            parts = _instrumented(problem, Z)
+            parts = _instrumented(self._unbiased(problem, held, theta, traces), Z)
             weights = 1.0 / _variances(parts, solution.beta)
             small = step <= max(self.tolerance * np.sqrt(problem.rank), 1e-9 * float(np.linalg.norm(y)))
             if taken and whole(traces) and small:
@@ -237,19 +226,42 @@ class IV:
         about = {"instruments": "loop", "simulations": runs.count}
         return self._fit(problem, parts, final, weights, theta, (settled, message, done), about)
 
+    def _unbiased(self, problem: Problem, held: list[float | None], theta: Array, traces: list[Trace]) -> Problem:
+        """The same rows, from whose torques is taken what differences of noisy samples leave on average."""
+        if self.states != "measured":
+            return problem  # what preprocessing has made leaves too little to count
+        experiments = []
+        for experiment, control_hz, trace in zip(problem.experiments, held, traces, strict=True):
+            rows = experiment.recording
+            assert isinstance(rows, Recording)
+            robot = problem.robot.with_parameters(acting(problem.model, theta, experiment.load))
+            tau = rows.tau - left_on_average(robot, rows, trace, control_hz)
+            experiments.append(replace(experiment, recording=replace(rows, tau=tau)))
+        return replace(problem, experiments=tuple(experiments), _kept={})
+
+    def _equations(
+        self, problem: Problem, Z: Problem, parts: list[_Instrumented], weights: Array
+    ) -> tuple[Solution, Array, Array]:
+        """What the instruments see, and (L, r) with L beta = r, in coordinates where Zᵀ of white rows is white."""
+        A, y = Z.stacked(weights)
+        seen = solve(A, y, problem.nominal)
+        ZW, Ztau = _moments(parts, weights)
+        return seen, seen.root.T @ ZW, seen.root.T @ Ztau
+
+    def _possible(self, problem: Problem, Z: Problem, parts: list[_Instrumented], weights: Array) -> Array | None:
+        _, left, right = self._equations(problem, Z, parts, weights)
+        return possible_parameters(problem, left, right)
+
     def _solved(
         self, problem: Problem, Z: Problem, parts: list[_Instrumented], weights: Array
     ) -> tuple[Solution, Array]:
         """One step: among what the instruments see, the root of Σ w Zᵀ(tau − W beta) = 0; else where the model is."""
-        A, y = Z.stacked(weights)
-        seen = solve(A, y, problem.nominal)
-        ZW, Ztau = _moments(parts, weights)
-        # In coordinates in which Zᵀ of unit-variance rows has unit covariance.
-        left, right = seen.root.T @ ZW, seen.root.T @ (Ztau - ZW @ problem.nominal)
+        seen, left, right = self._equations(problem, Z, parts, weights)
         if self.physical:
-            beta, theta, _ = physical_step(problem, left, right + left @ problem.nominal, self.name)
+            beta, theta, _ = physical_step(problem, left, right, self.name)
         else:
-            beta = problem.nominal + seen.root @ np.linalg.lstsq(left @ seen.root, right, rcond=None)[0]
+            rest = right - left @ problem.nominal
+            beta = problem.nominal + seen.root @ np.linalg.lstsq(left @ seen.root, rest, rcond=None)[0]
             theta = problem.model.base.expand(beta, problem.model.nominal)
         return Solution(beta, seen.root, seen.blind), theta
 

@@ -46,7 +46,7 @@ class CLOE:
     tolerance: float = 0.05  # of a step, in standard deviations
     repeats: int = 60
     most_delay: int = 10  # control ticks
-    name: ClassVar[str] = "CLOE"
+    kind: ClassVar[str] = "CLOE"
 
     def __post_init__(self) -> None:
         for values, valid, what in (
@@ -71,6 +71,10 @@ class CLOE:
             raise OptionError(
                 "shooting is moved by measured torques: it fits no torque, and has no controller or MuJoCo"
             )
+
+    @property
+    def name(self) -> str:
+        return f"PC-{self.kind}" if self.parametrisation == "log-cholesky" else self.kind
 
     def fit(self, problem: Problem, progress: Progress = silent) -> Fit:
         refuse_terms(problem.model, self.name)
@@ -98,8 +102,11 @@ class CLOE:
             seeking = search(pieces)
             found, runs = seeking.run(), seeking.runs
         told |= {"simulations": runs.count}
+        if "delay_ticks" in told:
+            how += f", whose delay is {told['delay_ticks']} ticks"
         if found.state.point.gains is not None:
             told["gains"] = dict(zip(("kp", "ki", "kd"), found.state.point.gains.tolist(), strict=True))
+            how += f", with {_in_words(told['gains'])}"
         return statistics_of(problem, found, runs.pieces, self.signals, how, told)
 
     def _pieces(self, problem: Problem) -> tuple[Sequence[Piece], str]:
@@ -115,7 +122,9 @@ class CLOE:
                 f"in stretches of {shooting.horizon:g} s under the measured torques"
             )
         free = "start" in self.estimate
-        return closed_pieces(problem.model, problem.experiments, self.loop, free), "under the known controller"
+        return closed_pieces(
+            problem.model, problem.experiments, self.loop, free, as_made=True
+        ), "under the known controller"
 
     def _with_delay(self, pieces: Sequence[Piece], search: Any) -> tuple[Found, Runs, int]:
         """A delay is a whole number: the best at the first guess, then its neighbours, each with its own search."""
@@ -159,7 +168,11 @@ class CLIE(CLOE):
     """min Σ ‖tau − tau_s(beta)‖²: the same search on the torque of the simulated loop, with its whole slope."""
 
     signals: tuple[str, ...] = ("tau",)
-    name: ClassVar[str] = "CLIE"
+    kind: ClassVar[str] = "CLIE"
+
+
+def _in_words(gains: Mapping[str, Sequence[float]]) -> str:
+    return ", ".join(f"{name} {' '.join(f'{x:.4g}' for x in row)}" for name, row in gains.items() if any(row))
 
 
 def _channel(piece: Piece, name: str) -> Array:
