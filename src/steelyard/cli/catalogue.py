@@ -50,6 +50,11 @@ STAGES: dict[str, tuple[Entry, ...]] = {
         Entry("com", "com", "Mass and centre of mass of a wheel-legged robot from poses."),
         Entry("benchmark", "benchmark", "Set estimators against each other, thousands of runs in one table."),
     ),
+    "Use": (
+        Entry("adapt", "adapt", "Adaptive control with an unknown load: does it track, and is what it learns right?"),
+        Entry("flexible", "flexible", "Control of flexible joints: poles, damping, margin, and the simulated motion."),
+        Entry("touch", "touch", "Find contacts in a recording by the robot's momentum, and the force at the tool."),
+    ),
 }  # fmt: skip
 ENTRIES = {entry.name: entry for stage in STAGES.values() for entry in stage}
 

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from ..errors import DataError
+from ..identification.estimate import Estimate
 from .adaptive import SlotineLi
-from .loop import Plant, Run, run_controlled
+from .loop import Controlling, Plant, Run, run_controlled
 from .tracking import ComputedTorque, Feedback
 
 Array = NDArray[np.float64]
@@ -145,12 +146,12 @@ class Adaptation:
         if self.is_excited:
             return (
                 f"the motion shows all {len(self.found)} parameters: the slowest combination is learnt at "
-                f"{slowest:.2g}/s ({slowest * self.duration:.3g} time constants in {self.duration:g} s)"
+                f"{slowest:.2g}/s ({slowest * self.duration:.3g} time constants in {self.duration:.3g} s)"
             )
         listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         return (
             f"the motion does not show {listed} (smallest eigenvalue of the excitation Gramian, in units of the gain, "
-            f"{slowest:.2g}/s; {self.needed_rate:.2g}/s is needed in {self.duration:g} s): "
+            f"{slowest:.2g}/s; {self.needed_rate:.2g}/s is needed in {self.duration:.3g} s): "
             "what was found of them is not to be trusted; move more joints, farther, or longer"
         )
 
@@ -169,13 +170,18 @@ def adapt(plant: Plant, law: SlotineLi, *, push: ArrayLike | None = None, rng: n
     return Adaptation(law, run_controlled(plant, law, law.reference, push=push, rng=rng))
 
 
-def opponents(plant: Plant, law: SlotineLi, rng: np.random.Generator) -> Mapping[str, Run]:
-    """The same motion under controllers of the same bandwidth that learn nothing."""
-    knows = ComputedTorque(plant.robot, law.bandwidth_hz, velocity_cutoff_hz=law.velocity_cutoff_hz)
-    believes = ComputedTorque(law.robot, law.bandwidth_hz, velocity_cutoff_hz=law.velocity_cutoff_hz)
-    controllers = {
-        "PD alone": Feedback(law.damping, law.stiffness, law.velocity_cutoff_hz),
-        "computed torque without the load": believes,
-        "computed torque that knows it": knows,
+def opponents(
+    plant: Plant, law: SlotineLi, rng: np.random.Generator, believed: Estimate | None = None
+) -> Mapping[str, Run]:
+    """The same motion under controllers of the same bandwidth that learn nothing.
+
+    `believed` is what the model of the unloaded robot was identified as, with all its terms.
+    """
+    smooth = law.velocity_cutoff_hz
+    model = law.robot if believed is None else believed
+    controllers: dict[str, Controlling] = {
+        "PD alone": Feedback(law.damping, law.stiffness, smooth),
+        "computed torque, load unknown": ComputedTorque(model, law.bandwidth_hz, velocity_cutoff_hz=smooth),
+        "computed torque, load known": ComputedTorque(plant.robot, law.bandwidth_hz, velocity_cutoff_hz=smooth),
     }
     return {name: run_controlled(plant, one, law.reference, rng=rng) for name, one in controllers.items()}

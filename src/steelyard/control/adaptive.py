@@ -204,7 +204,8 @@ class Adapting:
         self._remember(p, balance, seen.tau)
         Y_phi, W = Y @ S, self.columns @ S
         left = W @ self.phi + self.columns @ self.rest - self.torque
-        free = np.abs(seen.tau - self.asked) <= 1e-9 * (1.0 + np.abs(self.asked))  # a motor at its limit teaches nothing
+        # A motor at its limit teaches nothing.
+        free = np.abs(seen.tau - self.asked) <= 1e-9 * (1.0 + np.abs(self.asked))
         heard = np.where(free, s - np.clip(s, -law.dead_zone, law.dead_zone), 0.0)
         if law.adapt:
             slope = Y_phi.T @ heard + law.prediction * (W.T @ (left / law.damping))
@@ -217,7 +218,7 @@ class Adapting:
         return self.about
 
     def _remember(self, p: Array, balance: Array, tau: Array) -> None:
-        """Let a tick go through the filter: (p − p_before)/dt − balance on one side, the torque that acted on the other."""
+        """Let a tick go through the filter: (p − p_before)/dt − balance, and the torque that acted."""
         if self.before is not None:
             now = (p - self.before[0]) / self.dt - 0.5 * (balance + self.before[1])
             self.columns += self.prediction_share * (now - self.columns)

@@ -8,6 +8,7 @@ About rest at q_0, with M, the links' friction R, the slope of gravity G and the
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -66,7 +67,7 @@ def elastic_plant(robot: Robot, flexible: FlexibleJoint, q: ArrayLike) -> Elasti
     pose = np.asarray(q, dtype=np.float64)
     still = np.zeros(n)
     if flexible.gap.any() or flexible.hysteresis is not None:
-        raise OptionError("play and hysteresis have no poles; analyse the joint without them, then simulate it with them")
+        raise OptionError("play and hysteresis have no poles; analyse the joint without them")
     M = mass_matrix(robot, pose) - np.diag(robot.joint_parameters[:, 0])
     G, R = torque_gradients(robot, pose, still, still)
     B, K, D = (np.diag(np.broadcast_to(x, n)) for x in (flexible.motor_inertia, flexible.stiffness, flexible.damping))
@@ -148,9 +149,9 @@ def root_locus(loop_of: Callable[[float], ElasticLoop], gains: ArrayLike) -> Pol
 
 
 def stability_limit(loop_of: Callable[[float], ElasticLoop], gain: float, most: float = 1e4) -> float:
-    """The smallest gain above `gain` at which the loop is stable no longer; infinite where none is below `most`·gain."""
+    """The smallest gain above `gain` at which the loop is not stable; infinite where none is below `most`·gain."""
     grid = gain * np.geomspace(1.0, most, 400)
-    for low, high in zip(grid[:-1], grid[1:], strict=True):
+    for low, high in pairwise(grid):
         if not loop_of(float(high)).is_stable:
             if loop_of(float(low)).growth >= 0 or loop_of(float(high)).growth <= 0:
                 return float(high)

@@ -17,7 +17,7 @@ from typing import Protocol
 import mujoco
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..dynamics import gravity, inverse_dynamics, mass_matrix
 from ..errors import OptionError
@@ -82,7 +82,7 @@ def twist_damping(M: Array, B: Array, K: Array, ratio: float) -> tuple[Array, Ar
 
 @dataclass(frozen=True, eq=False)
 class TwoTimeScale:
-    """The two-time-scale controller of a robot with flexible joints; `zeta` 0 is a controller that thinks them stiff."""
+    """The two-time-scale controller of a robot with flexible joints; `zeta` 0 thinks them stiff."""
 
     robot: Robot
     flexible: FlexibleJoint
@@ -144,7 +144,7 @@ class _TwoTimes:
 
 @dataclass(frozen=True, eq=False)
 class PrintedLaw:
-    """τ = k(θ_d − θ) + b(θ̇_d − θ̇) + k(q − θ) + g(q_d),  θ_d = q_d + g(q_d)/k,  b = 2ζ√(k Jm): as exercise 7.5 prints it.
+    """τ = k(θ_d − θ) + b(θ̇_d − θ̇) + k(q − θ) + g(q_d),  θ_d = q_d + g(q_d)/k,  b = 2ζ√(k Jm): exercise 7.5 as printed.
 
     The term k(q − θ) pulls the motor back as the spring does already. At rest k(θ_d − θ) has to make up for it: the
     link stands short of its aim by g(q)/(k + 3 ∂g/∂q) to first order. `spring` False leaves the term out, and θ_d

@@ -4,8 +4,8 @@
     r_k = r_{k−1} + (1 − e^{−K dt}) ((p_k − p_{k−1})/dt − mean of (τ + Cᵀ q̇ − g − friction) − r_{k−1})
 
 so that r is τ_ext through a low-pass of K, and accelerations are not needed. One such low-pass lets the noise of p
-through, K times as large, however fast it is; a second one in a row (`order` 2) takes it away. De Luca, Albu-Schäffer, Haddadin and
-Hirzinger, IROS 2006; Haddadin, De Luca and Albu-Schäffer, IEEE Trans. Robotics 33 (2017) 1292.
+through, K times as large, however fast it is; a second one in a row (`order` 2) takes it away. De Luca,
+Albu-Schäffer, Haddadin and Hirzinger, IROS 2006; Haddadin, De Luca and Albu-Schäffer, IEEE Trans. Robotics 33 (2017).
 """
 
 from dataclasses import dataclass

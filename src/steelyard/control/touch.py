@@ -7,7 +7,7 @@ together, seen in a time T, let one expect
     rate(u) = m/T (1 + (u² − u0²)/S)^(−m)
 
 alarms a second at a threshold u, uncertainty of the fall-off included; where the peaks show a heavier tail
-(generalised Pareto, by the likelihood ratio), the larger of both thresholds counts. A joint gets an equal share of the rate.
+(generalised Pareto, by the likelihood ratio), the larger of both thresholds counts. All joints share the rate alike.
 """
 
 from collections.abc import Sequence
@@ -53,6 +53,7 @@ class Thresholds:
     per_hour: float  # expected false alarms, of all joints together
     seconds: float  # of free motion that it rests on
     speed: Array  # (n,) largest in it
+    lag: float  # s, of the observer
 
     @cached_property
     def mean(self) -> Array:
@@ -65,6 +66,11 @@ class Thresholds:
     @cached_property
     def threshold(self) -> Array:
         return np.array([joint.threshold for joint in self.joints])
+
+    @property
+    def settling(self) -> float:
+        """From the start of any recording, s, in which residuals mean nothing."""
+        return _SETTLED * self.lag
 
     @property
     def memory(self) -> float:
@@ -153,7 +159,7 @@ def calibrate(observer: MomentumObserver, t: Array, residual: Array, qd: Array, 
         memory = max(memory_of(r[:, k], dt), observer.lag)
         level, peaks, heavy = threshold_of(x, dt, memory, per_hour / 3600.0 / n)
         joints.append(Quiet(mean, float(r[:, k].std()), float(x.max()), memory, peaks, level, heavy))
-    return Thresholds(tuple(joints), per_hour, len(r) * dt, np.abs(qd[begin:]).max(axis=0))
+    return Thresholds(tuple(joints), per_hour, len(r) * dt, np.abs(qd[begin:]).max(axis=0), observer.lag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +202,11 @@ def _events(over: Array, gap: int) -> list[tuple[int, int]]:
 def find_contacts(
     robot: Robot, t: Array, q: Array, residual: Array, thresholds: Thresholds, tool: Tool | None = None
 ) -> tuple[Contact, ...]:
-    """Every push in a recording's residuals."""
+    """Every push in a recording's residuals, once the observer has settled."""
+    begin = int(np.searchsorted(t, t[0] + thresholds.settling))
+    t, q, residual = t[begin:], q[begin:], residual[begin:]
+    if len(t) < 2:
+        raise DataError(f"the recording is over before the observer has settled ({thresholds.settling:.2g} s)")
     r = residual - thresholds.mean
     share = np.abs(r) / np.where(thresholds.threshold > 0, thresholds.threshold, np.inf)
     dt = float(np.median(np.diff(t)))
@@ -210,7 +220,8 @@ def find_contacts(
         body = next(joint.body for joint in robot.joints if joint.dof == outermost)
         force = spread = rest = None
         if tool is not None:
-            found = force_at(robot, tool, q[top : top + 1], r[top : top + 1], thresholds.deviation)
+            then = max(0, top - round(thresholds.lag / dt))  # when what is felt now was done
+            found = force_at(robot, tool, q[then : then + 1], r[top : top + 1], thresholds.deviation)
             force, spread, rest = found[0][0], found[1][0], float(found[2][0])
         contacts.append(Contact(float(t[a]), float(t[b]), float(t[top]), names, r[top], body, force, spread, rest))
     return tuple(contacts)

@@ -1,8 +1,8 @@
 """What an adaptive controller does not know of its robot: a load on a body, or the robot's own parameters.
 
 Torque is Y(q, q̇, v, a) (theta_0 + S φ), with all parameters of the robot in theta_0 and the unknown ones in φ. For a
-load whose extent is neglected, S follows φ: the inertia of a point mass m at c = h/m, J(c) = ∂/∂(m, h) (|h|²1 − h hᵀ)/m,
-which gives J(c) (m, h) exactly.
+load whose extent is neglected, S follows φ: the inertia of a point mass m at c = h/m is J(c) (m, h) exactly, with
+J(c) = ∂/∂(m, h) (|h|²1 − h hᵀ)/m.
 """
 
 from dataclasses import dataclass
