@@ -95,14 +95,13 @@ def _print(facts: dict[str, Any], study: ElasticStudy, bandwidth: float, rate: f
     ours = study.laws["two time scales"]
     limit = study.limit
     room = f"{limit:.4g} rad/s, {limit / bandwidth:.3g} times this one" if np.isfinite(limit) else "none that was tried"
-    say(
-        out,
-        f"two time scales: unstable from a bandwidth of {room}; 2 % after {number(ours.settling, 3)} s by its poles",
-    )
+    settled = f"2 % after {number(ours.settling, 3)} s by its poles"
+    say(out, f"two time scales: not stable from a bandwidth of {room}; {settled}")
     say(out, "boundary layer: the twist obeys μ δ̈ + D_f δ̇ + K δ = 0 and is stable where D_f is positive definite")
-    apart = study.laws.values()
-    worst = max((one.disagreement for one in apart if np.isfinite(one.disagreement)), default=float("nan"))
-    say(out, f"small simulated motions leave those of the linear loops by at most {number(worst, 2)} of their size")
+    apart = [one.disagreement for one in study.laws.values() if one.is_stable]
+    if apart:
+        worst = number(max(apart), 2)
+        say(out, f"small simulated motions leave those of the stable linear loops by at most {worst} of their size")
     if not ours.is_stable:
         fastest = float(study.modes.max()) if len(study.modes) else 0.0
         say(

@@ -37,7 +37,7 @@ class Found:
     unit: str
     start: float
     value: float  # mean over the last quarter of the run
-    deviation: float  # of that mean: its own noise, and what the model may be wrong by; infinite where not shown
+    deviation: float  # of that mean: its noise, its drift, and what the model may be wrong by; infinite where not shown
     drift: float  # from the third quarter to the last
     shown: bool
 
@@ -103,7 +103,8 @@ class Adaptation:
         seen = np.maximum(rates, 1e-300)
         room = np.sum(lean[:, ~hidden] ** 2 / seen[~hidden], axis=1) * self._left
         shown = weight < _LEANS**2
-        deviation = np.where(shown, np.sqrt(noise**2 + room), np.inf)
+        drift = value - third
+        deviation = np.where(shown, np.sqrt(noise**2 + room + drift**2), np.inf)
         names, units, start = (
             self.law.unknown.names(robot),
             self.law.unknown.units(robot),
@@ -111,9 +112,7 @@ class Adaptation:
         )
         return tuple(
             Found(name, unit, float(a), float(b), float(c), float(d), bool(e))
-            for name, unit, a, b, c, d, e in zip(
-                names, units, start, value, deviation, value - third, shown, strict=True
-            )
+            for name, unit, a, b, c, d, e in zip(names, units, start, value, deviation, drift, shown, strict=True)
         )
 
     @cached_property

@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 _MOST_SWEEPS = 50
 _SAMPLES = 400  # of the reference, for gains
+_FORGET = 4.0  # time constants of s
 _LARGE = 0.05  # rad or m: an error that is large
 
 
@@ -80,6 +81,7 @@ class SlotineLi:
                 raise OptionError(f"{name} is {getattr(self, name)}; give finite numbers from 0")
         if np.ndim(self.reference) != 3 or np.shape(self.reference)[::2] != (3, self.robot.n):
             raise OptionError(f"the reference has shape {np.shape(self.reference)}; give (3, ticks, {self.robot.n})")
+        _ = self.unknown.rest(self.known)  # a wrong name is said here
 
     @cached_property
     def known(self) -> Robot:
@@ -188,6 +190,7 @@ class Adapting:
         self.errors = ErrorRate(self.robot.n, law.velocity_cutoff_hz, dt)
         self.before: tuple[Array, Array] | None = None  # columns of p and of the balance at the last tick
         self.asked = np.zeros(self.robot.n)
+        self.deaf_until = 0.0
         self.columns = np.zeros((self.robot.n, self.robot.layout.size))  # W_f of all parameters
         self.torque = np.zeros(self.robot.n)  # τ_f
         self.about: dict[str, Array] = {}
@@ -204,9 +207,10 @@ class Adapting:
         self._remember(p, balance, seen.tau)
         Y_phi, W = Y @ S, self.columns @ S
         left = W @ self.phi + self.columns @ self.rest - self.torque
-        # A motor at its limit teaches nothing.
-        free = np.abs(seen.tau - self.asked) <= 1e-9 * (1.0 + np.abs(self.asked))
-        heard = np.where(free, s - np.clip(s, -law.dead_zone, law.dead_zone), 0.0)
+        # A motor at its limit teaches nothing, and while errors that it left behind die, neither does s.
+        if np.any(np.abs(seen.tau - self.asked) > 1e-9 * (1.0 + np.abs(self.asked))):
+            self.deaf_until = seen.t + _FORGET / law.stiffness
+        heard = s - np.clip(s, -law.dead_zone, law.dead_zone) if seen.t >= self.deaf_until else np.zeros_like(s)
         if law.adapt:
             slope = Y_phi.T @ heard + law.prediction * (W.T @ (left / law.damping))
             self.phi = self.projected(self.phi - self.dt * (law.gain @ slope))

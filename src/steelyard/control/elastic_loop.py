@@ -148,12 +148,15 @@ def root_locus(loop_of: Callable[[float], ElasticLoop], gains: ArrayLike) -> Pol
     return np.array(branches)
 
 
-def stability_limit(loop_of: Callable[[float], ElasticLoop], gain: float, most: float = 1e4) -> float:
-    """The smallest gain above `gain` at which the loop is not stable; infinite where none is below `most`·gain."""
+def stability_limit(growth_of: Callable[[float], float], gain: float, most: float = 1e4) -> float:
+    """The smallest gain from `gain` on at which something grows; infinite where none is below `most`·gain.
+
+    `growth_of` gives the largest real part of the poles at a gain.
+    """
     grid = gain * np.geomspace(1.0, most, 400)
+    if growth_of(gain) >= 0:
+        return gain
     for low, high in pairwise(grid):
-        if not loop_of(float(high)).is_stable:
-            if loop_of(float(low)).growth >= 0 or loop_of(float(high)).growth <= 0:
-                return float(high)
-            return float(scipy.optimize.brentq(lambda g: loop_of(float(g)).growth, low, high, xtol=1e-12 * high))
+        if growth_of(float(high)) > 0:
+            return float(scipy.optimize.brentq(lambda g: growth_of(float(g)), low, high, xtol=1e-12 * high))
     return float("inf")

@@ -94,7 +94,8 @@ class Watching(NamedTuple):
     t: float
     q: Array
     momentum: Array
-    known: Array  # τ + balance
+    driving: Array  # τ
+    balance: Array
     stages: Array  # (order, n) what each low-pass holds
 
     @property
@@ -106,8 +107,9 @@ class Watching(NamedTuple):
 def init(observer: MomentumObserver, t: float, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> Watching:
     """The first sample; nothing pushes yet."""
     q, qd, tau = (np.asarray(x, dtype=np.float64)[None] for x in (q, qd, tau))
-    known = observer.driving(tau) + observer.balance(q, qd)
-    return Watching(t, q[0], observer.momentum(q, qd)[0], known[0], np.zeros((observer.order, observer.robot.n)))
+    nothing = np.zeros((observer.order, observer.robot.n))
+    momentum, driving, balance = observer.momentum(q, qd)[0], observer.driving(tau)[0], observer.balance(q, qd)[0]
+    return Watching(t, q[0], momentum, driving, balance, nothing)
 
 
 def step(
@@ -117,16 +119,21 @@ def step(
     if not t > state.t:
         raise DataError(f"time does not advance: {state.t:g} -> {t:g} s")
     following = init(observer, t, q, qd, tau)
-    momentum, known = np.stack([state.momentum, following.momentum]), np.stack([state.known, following.known])
-    held = observer.torque == "held"
-    stages = _moved(observer.bandwidth_hz, np.array([state.t, t]), momentum, known, state.stages, held)
+    momentum = np.stack([state.momentum, following.momentum])
+    driving = np.stack([state.driving, following.driving])
+    balance = np.stack([state.balance, following.balance])
+    times, held = np.array([state.t, t]), observer.torque == "held"
+    stages = _moved(observer.bandwidth_hz, times, momentum, driving, balance, state.stages, held)
     return following._replace(stages=stages[1])
 
 
-def _moved(bandwidth_hz: float, t: Array, momentum: Array, known: Array, first: Array, held: bool) -> Array:
+def _moved(
+    bandwidth_hz: float, t: Array, momentum: Array, driving: Array, balance: Array, first: Array, held: bool
+) -> Array:
     """What the low-passes hold at every sample, (T, order, n), from what they hold at the first."""
     dt = np.diff(t)[:, None]
-    between = known[:-1] if held else 0.5 * (known[:-1] + known[1:])
+    acted = driving[:-1] if held else 0.5 * (driving[:-1] + driving[1:])
+    between = acted + 0.5 * (balance[:-1] + balance[1:])
     pushed = np.diff(momentum, axis=0) / dt - between
     share = -np.expm1(-2 * np.pi * bandwidth_hz * dt)
     stages = np.empty((len(t), *first.shape))
@@ -171,13 +178,14 @@ def residuals(observer: MomentumObserver, recording: Recording) -> Residuals:
     held = observer.torque == "held"
     ready = _halfway(recording, held) if recording.qd is None else recording
     assert ready.qd is not None
-    momentum, known = np.empty((2, *ready.q.shape))
+    momentum, balance = np.empty((2, *ready.q.shape))
     for k in range(0, len(ready), _AT_ONCE):
         some = slice(k, k + _AT_ONCE)
         momentum[some] = observer.momentum(ready.q[some], ready.qd[some])
-        known[some] = observer.driving(ready.tau[some]) + observer.balance(ready.q[some], ready.qd[some])
+        balance[some] = observer.balance(ready.q[some], ready.qd[some])
     held = held and ready is recording  # halfway, what is held half of each interval is the mean of both
-    stages = _moved(observer.bandwidth_hz, ready.t, momentum, known, np.zeros((observer.order, n)), held)
+    nothing, driving = np.zeros((observer.order, n)), observer.driving(ready.tau)
+    stages = _moved(observer.bandwidth_hz, ready.t, momentum, driving, balance, nothing, held)
     return Residuals(ready.t, ready.q, ready.qd, stages[:, -1])
 
 

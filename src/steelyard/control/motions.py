@@ -48,5 +48,5 @@ def reference_motion(
             raise OptionError(f"the motion '{motion}' is none of still, excite, and no file; give one of them")
         path = read_trajectory(motion, robot.dof_names)
         ticks = tick_count(path.duration if seconds is None else seconds, control_hz)
-    periods = max(1, int(np.ceil(ticks / control_hz / path.duration - 1e-9)))
+    periods = max(1, int(np.ceil((ticks - 1) / control_hz / path.duration - 1e-9)))
     return np.ascontiguousarray(reference_of(repeat(path, periods), control_hz)[:, :ticks])

@@ -24,11 +24,11 @@ from .momentum import MomentumObserver, Tool, force_at
 
 Array = NDArray[np.float64]
 
-_LEVELS = (0.95, 0.9, 0.8, 0.7, 0.5)
+_LEVELS = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5)
 _ENOUGH, _LEAST = 20, 8  # peaks
 _UNRELATED = 0.05  # autocorrelation
-_HEAVIER = 2.71  # of twice the log-likelihood ratio: 95 %, one-sided
-_ENDS_AT = 0.5  # of the threshold
+_HEAVIER = 1.0  # of twice the log-likelihood ratio: 84 %, one-sided; to miss a heavy tail costs more than to see one
+_ENDS_AT = 0.7  # of the threshold
 _SETTLED = 4.0  # lags of the observer until its start is forgotten
 
 
@@ -132,11 +132,12 @@ def threshold_of(x: Array, dt: float, memory: float, per_second: float) -> tuple
     total = float(excess.sum())
     if not total > 0:
         return float(level), m, False
-    reach = total * np.expm1(np.log(ratio) / m)
+    depth = m * np.expm1(np.log(ratio) / m)  # ln(ratio), and what is not known of the fall-off
+    reach = total / m * depth
     shape, scale, likelier = _pareto(excess)
     heavy = bool(likelier > _HEAVIER)
     if heavy:
-        reach = max(reach, scale / shape * np.expm1(shape * np.log(ratio)))
+        reach = max(reach, scale / shape * np.expm1(shape * depth))
     return float(np.sqrt(level**2 + reach)), m, heavy
 
 
@@ -185,7 +186,7 @@ class Contact:
 
 
 def _events(over: Array, gap: int) -> list[tuple[int, int]]:
-    """First and last sample of stretches in which residuals by thresholds (T,) pass 1 and then stay above a half."""
+    """First and last sample of stretches in which residuals by thresholds (T,) pass 1 and then stay above `_ENDS_AT`."""
     found: list[tuple[int, int]] = []
     held = np.flatnonzero(over > _ENDS_AT)
     if not len(held):
