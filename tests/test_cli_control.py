@@ -131,7 +131,7 @@ def test_touch_takes_a_quiet_recording_a_result_and_prints_lines(contact, tmp_pa
         (["adapt", "two_link", "--body", "hand"], "no identified body 'hand'"),
         (["adapt", "two_link", "--find", "everything"], "--find is 'everything'"),
         (["adapt", "two_link", "--motion", "dance"], "none of still, excite, and no file"),
-        (["adapt", "two_link", "--seconds", "0.1"], "0.5 … 3600 s"),
+        (["adapt", "two_link", "--seconds", "0.1"], "0.5 … 1200 s"),
         (["adapt", "two_link", "--noise", "-1"], "--noise is -1"),
         (["adapt", "two_link", "--rate", "0", "--motion", "still"], "rate is 0"),
         (["adapt", "two_link", "--figure", "x.png"], "ends in .svg"),

@@ -188,7 +188,7 @@ def touch_command(
     demo: Annotated[
         bool, typer.Option("--demo", help="Simulate the robot, pushed with known forces, instead of a recording.")
     ] = False,
-    seconds: Annotated[float, typer.Option(help="Length of the demonstration.", min=10.0, max=3600.0)] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Length of the demonstration.", min=10.0, max=1200.0)] = 60.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The demonstration's recording, .npz or .csv.")
     ] = None,

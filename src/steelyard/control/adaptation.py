@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from ..errors import DataError
 from ..identification.estimate import Estimate
-from .adaptive import SlotineLi
+from .adaptive import Adapting, SlotineLi
 from .loop import Controlling, Plant, Run, run_controlled
 from .tracking import ComputedTorque, Feedback
 
@@ -52,6 +52,7 @@ class Adaptation:
 
     law: SlotineLi
     run: Run
+    gramian: Array  # G, the mean over the run
 
     @cached_property
     def _last(self) -> slice:
@@ -60,11 +61,6 @@ class Adaptation:
     @property
     def duration(self) -> float:
         return len(self.run.t) / self.law.control_hz
-
-    @cached_property
-    def gramian(self) -> Array:
-        """G, the mean over the run."""
-        return self.law.excitation(self.run.signals["Y"])
 
     @cached_property
     def _modes(self) -> tuple[Array, Array, Array]:
@@ -162,11 +158,24 @@ def errors_of(run: Run) -> tuple[Array, Array]:
     return np.sqrt(np.mean(first**2, axis=0)), np.sqrt(np.mean(last**2, axis=0))
 
 
+class _Kept:
+    """A controller whose memory is still there after the run."""
+
+    def __init__(self, law: SlotineLi) -> None:
+        self.law = law
+
+    def start(self, n: int, dt: float) -> Adapting:
+        self.memory = self.law.start(n, dt)
+        return self.memory
+
+
 def adapt(plant: Plant, law: SlotineLi, *, push: ArrayLike | None = None, rng: np.random.Generator) -> Adaptation:
     """Let an adaptive controller move a plant along the reference that it was made for."""
     if np.shape(law.reference)[1] < 4 * _BATCHES:
         raise DataError(f"the reference has {np.shape(law.reference)[1]} ticks; at least {4 * _BATCHES} are needed")
-    return Adaptation(law, run_controlled(plant, law, law.reference, push=push, rng=rng))
+    kept = _Kept(law)
+    run = run_controlled(plant, kept, law.reference, push=push, rng=rng)
+    return Adaptation(law, run, kept.memory.gramian)
 
 
 def opponents(

@@ -79,6 +79,8 @@ class SlotineLi:
             value = np.asarray(getattr(self, name), dtype=np.float64)
             if not (np.isfinite(value).all() and (value >= 0).all()):
                 raise OptionError(f"{name} is {getattr(self, name)}; give finite numbers from 0")
+        if np.shape(self.position_noise) not in ((), (self.robot.n,)):
+            raise OptionError(f"position_noise is {self.position_noise}; give one number, or {self.robot.n}")
         if np.ndim(self.reference) != 3 or np.shape(self.reference)[::2] != (3, self.robot.n):
             raise OptionError(f"the reference has shape {np.shape(self.reference)}; give (3, ticks, {self.robot.n})")
         _ = self.unknown.rest(self.known)  # a wrong name is said here
@@ -194,6 +196,7 @@ class Adapting:
         self.columns = np.zeros((self.robot.n, self.robot.layout.size))  # W_f of all parameters
         self.torque = np.zeros(self.robot.n)  # τ_f
         self.about: dict[str, Array] = {}
+        self.ticks, self.shown = 0, np.zeros((len(self.phi), len(self.phi)))
 
     def step(self, seen: Seen, wanted: Wanted) -> Array:
         law = self.law
@@ -214,12 +217,19 @@ class Adapting:
         if law.adapt:
             slope = Y_phi.T @ heard + law.prediction * (W.T @ (left / law.damping))
             self.phi = self.projected(self.phi - self.dt * (law.gain @ slope))
-        self.about = {"phi": self.phi, "s": s, "left": left, "Y": Y_phi, "W": W}
+        self.ticks += 1
+        self.shown += Y_phi.T @ (Y_phi / law.damping[:, None])
+        self.about = {"phi": self.phi, "s": s, "left": left}
         self.asked = Y @ (self.rest + S @ self.phi) - law.damping * s
         return self.asked
 
     def signals(self) -> dict[str, Array]:
         return self.about
+
+    @property
+    def gramian(self) -> Array:
+        """The mean of Yᵀ K_D⁻¹ Y over what was moved so far."""
+        return np.asarray(self.shown / max(self.ticks, 1))
 
     def _remember(self, p: Array, balance: Array, tau: Array) -> None:
         """Let a tick go through the filter: (p − p_before)/dt − balance, and the torque that acted."""

@@ -32,8 +32,8 @@ def reference_motion(
 
     A file is run through once, or, if `seconds` says longer, again and again. Otherwise 20 s are the default.
     """
-    if seconds is not None and not (np.isfinite(seconds) and 0.5 <= seconds <= 3600):
-        raise OptionError(f"the motion is to last {seconds} s; give 0.5 … 3600 s")
+    if seconds is not None and not (np.isfinite(seconds) and 0.5 <= seconds <= 1200):
+        raise OptionError(f"the motion is to last {seconds} s; give 0.5 … 1200 s")
     if motion in ("still", "excite"):
         ticks = tick_count(20.0 if seconds is None else seconds, control_hz)
         if motion == "still":

@@ -186,7 +186,7 @@ class Contact:
 
 
 def _events(over: Array, gap: int) -> list[tuple[int, int]]:
-    """First and last sample of stretches in which residuals by thresholds (T,) pass 1 and then stay above `_ENDS_AT`."""
+    """First and last sample of stretches in which residuals by thresholds (T,) pass 1 and stay above `_ENDS_AT`."""
     found: list[tuple[int, int]] = []
     held = np.flatnonzero(over > _ENDS_AT)
     if not len(held):

@@ -16,7 +16,7 @@ from ..robot.robot import Robot
 from .plots import colour, envelope, envelope_times
 
 Array = NDArray[np.float64]
-_WIDTH, _HEIGHT, _LEFT, _TOP, _GAP = 760, 150, 78, 44, 34  # of a panel, px
+_WIDTH, _HEIGHT, _LEFT, _TOP, _GAP = 760, 150, 78, 44, 40  # of a panel, px
 _POINTS = 1200
 _PANELS = 8
 
@@ -68,7 +68,7 @@ def _drawn(panel: _Panel, top: float) -> list[str]:
         )
     parts.append(f'<rect x="{_LEFT}" y="{top}" width="{wide}" height="{_HEIGHT}" fill="none" stroke="#bbbbbb"/>')
     for value, place in ((low, top + _HEIGHT), (high, top + 10)):
-        text = f"1e{value:.0f}" if panel.logarithmic else f"{value:.3g}"
+        text = f"1e{int(value)}" if panel.logarithmic else f"{value:.3g}"
         parts.append(f'<text x="{_LEFT - 6}" y="{place:.0f}" text-anchor="end">{text}</text>')
     parts.append(f'<text x="{_LEFT}" y="{top + _HEIGHT + 14}">{first:.3g}</text>')
     parts.append(f'<text x="{_WIDTH - 10}" y="{top + _HEIGHT + 14}" text-anchor="end">{last:.3g}</text>')
@@ -78,6 +78,9 @@ def _drawn(panel: _Panel, top: float) -> list[str]:
             f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{height:.1f}" y2="{height:.1f}" stroke="#555" '
             'stroke-dasharray="5 4"/>'
         )
+    if panel.dots and first < 0 < last:
+        zero = float(across(np.array(0.0)))
+        parts.append(f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="{top}" y2="{top + _HEIGHT}" stroke="#555"/>')
     for _, x, y, ink in panel.lines:
         keep = np.isfinite(y)
         points = list(zip(across(x[keep]), down(y[keep]), strict=True))
