@@ -145,6 +145,8 @@ def test_touch_takes_a_quiet_recording_a_result_and_prints_lines(contact, tmp_pa
         (["flexible", "--bandwidth", "inf"], "bandwidth is inf"),
         (["flexible", "--step", "0"], "the step is 0"),
         (["flexible", "--rate", "0"], "control_hz is 0"),
+        (["flexible", "wheel_legged"], "ball or free joints"),
+        (["touch", "wheel_legged", "--demo"], "ball or free joints"),
         (["flexible", "--lock", "joint1"], "--lock is for a robot"),
         (["touch", "two_link"], "give a recording, or --demo"),
         (["touch", "two_link", "none.npz", "--free", "0:5"], "none.npz"),

@@ -149,6 +149,8 @@ def study_flexible(
     control_hz: float = 1000.0,
 ) -> ElasticStudy:
     """The laws of this room on one robot: poles about a pose, and a step and a smooth motion of all joints from it."""
+    if robot.nq != robot.n:
+        raise OptionError(f"{robot.name} has ball or free joints; flexible joints are hinges and slides")
     start = np.array(robot.home if pose is None else pose, dtype=np.float64)
     if start.shape != (robot.n,) or not np.isfinite(start).all():
         raise OptionError(f"the pose has shape {start.shape}; give {robot.n} finite numbers, one a joint")
