@@ -54,6 +54,9 @@ STAGES: dict[str, tuple[Entry, ...]] = {
     "Use": (
         Entry("friction", "friction", "Friction laws of joints from points or recordings, and how sure they are."),
         Entry("compensate", "compensate", "What each way to compensate friction does to tracking, simulated."),
+        Entry("adapt", "adapt", "Adaptive control with an unknown load: does it track, and is what it learns right?"),
+        Entry("flexible", "flexible", "Control of flexible joints: poles, damping, margin, and the simulated motion."),
+        Entry("touch", "touch", "Find contacts in a recording by the robot's momentum, and the force at the tool."),
     ),
 }  # fmt: skip
 ENTRIES = {entry.name: entry for stage in STAGES.values() for entry in stage}
