@@ -12,6 +12,7 @@ from steelyard.data.differentiate import CentralDifferences
 from steelyard.data.preprocess import preprocess
 from steelyard.data.recording import Recording
 from steelyard.errors import DataError, OptionError
+from steelyard.evaluation.study import Plan, run_study
 from steelyard.excitation.trajectory import Fourier
 from steelyard.identification.closed_loop.differences import differenced
 from steelyard.identification.closed_loop.loop_file import read_loop
@@ -19,7 +20,7 @@ from steelyard.identification.closed_loop.loops import Loop, UnknownLoop
 from steelyard.identification.closed_loop.mujoco_rollout import MuJoCo
 from steelyard.identification.closed_loop.output_error import Search
 from steelyard.identification.closed_loop.pieces import Shooting, Trace
-from steelyard.identification.closed_loop.steps import simulated_step
+from steelyard.identification.closed_loop.steps import PART, POSSIBLE, simulated_step
 from steelyard.identification.closed_loop.trust_region import box_step
 from steelyard.identification.conclude import estimate
 from steelyard.identification.estimators import CLIE, CLOE, DIDIM, IV, OLS, Adaline, HopfieldTank, estimator_named
@@ -27,6 +28,7 @@ from steelyard.identification.identify import identify
 from steelyard.identification.model import Experiment, Load
 from steelyard.identification.problem import build_problem
 from steelyard.identification.terms import SpringTerm
+from steelyard.physics.friction import CoulombViscous
 from steelyard.robot.inertia import from_log_cholesky, log_cholesky
 from steelyard.simulation.controllers import Controller, pid_for
 from steelyard.simulation.rig import run_rig
@@ -455,13 +457,27 @@ def test_where_no_robot_moves_like_the_wanted_one_a_possible_one_is_gone_to():
     here, possible, wanted = np.zeros(2), np.array([1.0, 0.0]), np.array([0.0, 3.0])
     runs = Runaway(possible)
     before = [Trace.of(np.zeros((4, 100, 1)), 100)]
-    theta, traces, whole_way = simulated_step(runs, here, before, wanted, lambda: possible)
+    theta, traces, how = simulated_step(runs, here, before, wanted, lambda: possible)
     np.testing.assert_array_equal(theta, possible)
     assert traces[0].reached == 100
-    assert not whole_way
-    theta, _, whole_way = simulated_step(runs, here, before, wanted, lambda: None)
+    assert how == POSSIBLE
+    theta, _, how = simulated_step(runs, here, before, wanted, lambda: None)
     np.testing.assert_array_equal(theta, here)
-    assert not whole_way
+    assert how == PART
+
+
+def test_a_wrist_too_light_to_be_seen_does_not_keep_instruments_from_rest():
+    """Regressions give such links less than no inertia, and no robot moves like that."""
+    robot = sy.load_robot("ur10", friction=("coulomb",))
+    path = Fourier(8.0, robot.home, *(0.25 * np.random.default_rng(3).normal(size=(2, 6, 3))))
+    law = CoulombViscous(np.array([6.0, 6, 3, 1, 1, 1]), 1.0)
+    sensors = Sensors(position_noise=1e-6, torque_noise=0.2)
+    made = sy.simulate(robot, path, friction=law, sensors=sensors, rng=np.random.default_rng(1), control_hz=500.0)
+    found = run_study(robot, [made], Plan(methods=(IV(), DIDIM()), delay=0.0)).estimates
+    assert found["IV"].converged, found["IV"].message
+    for estimated in found.values():
+        dry = estimated.parameters[robot.layout.block("coulomb")]
+        np.testing.assert_allclose(dry, law.coulomb, rtol=0.1)
 
 
 def test_a_loop_is_read_from_a_file(robot, off, tmp_path):

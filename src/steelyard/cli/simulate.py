@@ -180,7 +180,9 @@ def simulate_command(
     if controller not in _CONTROLLERS:
         raise OptionError(f"no controller '{controller}'; valid: {', '.join(_CONTROLLERS)}")
     way = reference_of(path, rate)[0]
-    tuned = {"poses": way[:: max(1, len(way) // 50)], "control_hz": rate}
+    law = _friction(friction, robot, temperature_coefficient, load_coefficient)
+    dry = (own_friction(robot) if law is None else law).standstill()[0]
+    tuned = {"poses": way[:: max(1, len(way) // 50)], "control_hz": rate, "dry": dry}
     chosen = {
         "pid": lambda: pid_for(nominal, bandwidth, **tuned),
         "gravity": lambda: pid_for(nominal, bandwidth, integral=0.0, model="gravity", **tuned),
@@ -208,7 +210,7 @@ def simulate_command(
                 robot,
                 path,
                 controller=chosen,
-                friction=_friction(friction, robot, temperature_coefficient, load_coefficient),
+                friction=law,
                 flexible=_springs(robot, stiffness, joint_damping, hysteresis, backlash),
                 sensors=sensors,
                 rng=np.random.default_rng(seed),

@@ -19,7 +19,7 @@ from ..robot.robot import Robot
 from .cautions import warn_of_large_steps, warn_of_saturation
 from .controllers import Controller, pid_for
 from .kernels.loop import KEPT
-from .loop import ClosedLoop
+from .loop import ClosedLoop, own_friction
 from .reference import reference_of
 from .sensors import Sensors
 
@@ -159,7 +159,9 @@ def simulate(
     reference = reference_of(trajectory, control_hz)
     known = robot if nominal is None else nominal
     if controller is None:
-        controller = pid_for(known, poses=reference[0, :: max(1, reference.shape[1] // 50)], control_hz=control_hz)
+        dry = (own_friction(robot) if friction is None else friction).standstill()[0]
+        poses = reference[0, :: max(1, reference.shape[1] // 50)]
+        controller = pid_for(known, poses=poses, control_hz=control_hz, dry=dry)
     t = np.arange(reference.shape[1], dtype=np.float64) / control_hz
     loop = ClosedLoop(
         robot, reference, controller, control_hz, sample_hz, step, integrator, friction, flexible, nominal, start,

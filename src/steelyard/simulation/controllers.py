@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 
 # Of Kd dt / M. With velocities differenced over a tick a loop of one joint oscillates from 2 on, and rings from 1 on.
 MOST_DAMPING_A_TICK = 0.8
+LEAST_TO_MOVE = 0.02  # rad or m
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +94,15 @@ def pid_for(
     integral: float = 0.5,
     poses: ArrayLike | None = None,
     control_hz: float = 1000.0,
+    dry: ArrayLike = 0.0,
     **more: object,
 ) -> Controller:
     """A PID whose joints, each with the largest inertia it has in some poses, follow with a bandwidth and damping.
 
     Kp = J ω², Kd = 2 ζ J ω, Ki = integral · ω Kp / 2π,    J = max M_kk(q)
+
+    `dry` is a friction to be overcome: joints that would have to be wrong by more than `LEAST_TO_MOVE` for that get a
+    larger bandwidth.
 
     `poses` are the home pose and 64 spread over the ranges, unless given; in lighter ones the loop is faster. It may
     become so fast that it oscillates from tick to tick of 1/`control_hz`: joints in which it would get less bandwidth.
@@ -108,7 +113,8 @@ def pid_for(
         raise OptionError(f"the damping ratio is {damping}; it must be above zero")
     M = mass_matrix(robot, np.atleast_2d(_usual_poses(robot) if poses is None else np.asarray(poses, dtype=float)))
     J = np.diagonal(M, axis1=1, axis2=2).max(axis=0)
-    kd = _borne_by_ticks(2 * damping * J * 2 * np.pi * bandwidth_hz, M, control_hz)
+    wanted = np.maximum(2 * np.pi * bandwidth_hz, np.sqrt(np.asarray(dry, dtype=np.float64) / (LEAST_TO_MOVE * J)))
+    kd = _borne_by_ticks(2 * damping * J * wanted, M, control_hz)
     omega = kd / (2 * damping * J)
     kp = J * omega**2
     return Controller(kp, kd, integral * omega / (2 * np.pi) * kp, **more)  # type: ignore[arg-type]

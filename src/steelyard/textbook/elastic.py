@@ -105,5 +105,8 @@ def elastic(_: np.random.Generator) -> Answer:
             "J_l q̈ + … = k(θ − q) leaves out the joint's own damping and what the rotor's turning in space does to "
             "the link; with large ratios that is small.",
         ),
-        ("steelyard gear --load 1 --motor 0.1 --ratio 1 --stiffness 100",),
+        (
+            "steelyard flexible",
+            "steelyard gear --load 1 --motor 0.1 --ratio 1 --stiffness 100",
+        ),
     )

@@ -91,5 +91,5 @@ def adaptation(_: np.random.Generator) -> Answer:
             "globally stable, asymptotically only where the motion persistently excites Y_L. Standing still with "
             "the load above the hinge, tracking is perfect and the load unknown.",
         ),
-        ("steelyard payload --help",),
+        ("steelyard adapt two_link --load 1.5",),
     )

@@ -159,20 +159,20 @@ def _simulated(robot: Robot, path: Trajectory, wanted: SimulationSettings, k: in
         torque_noise=_per_joint(tuple(np.atleast_1d(torque)), robot, "torque_noise"),
     )
     way = reference_of(path, wanted.control_hz)[0]
-    poses = way[:: max(1, len(way) // 50)]
+    friction = friction_named(wanted.friction, strong)
+    tuned = {"poses": way[:: max(1, len(way) // 50)], "dry": friction.standstill()[0]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StepWarning)
         warnings.simplefilter("always", SaturationWarning)
         made = simulate(
             true_robot(robot, wanted),
             path,
-            controller=pid_for(robot, wanted.bandwidth_hz, poses=poses, control_hz=wanted.control_hz),
-            friction=friction_named(wanted.friction, strong),
+            controller=pid_for(robot, wanted.bandwidth_hz, control_hz=wanted.control_hz, **tuned),
+            friction=friction,
             sensors=sensors,
             rng=np.random.default_rng([wanted.seed, 1 + k]),
             nominal=robot,
             control_hz=wanted.control_hz,
-            step=0.1 / wanted.control_hz,
             cartesian=False,
             seed_note=wanted.seed,
         )

@@ -34,6 +34,7 @@ _ROUNDING = 1e-9
 _HIDDEN = 1e-4  # of the squares that are left
 _GAIN_SIZE = 0.5  # of the logarithm of a gain
 _SHORTEST = 20  # rows
+_LOST = "; {} of {} steps led to parameters that no robot can be simulated with: seek among bodies that can exist (PC-)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +217,7 @@ class Search:
 
     def _on(self, state: State, rows: list[int], done: int, width: float) -> tuple[Found, float]:
         size = np.concatenate([self.shape.size, np.full(len(self.gain_moves), _GAIN_SIZE)])
-        converged, message = False, "no step made the fit better"
+        converged, message, tried, lost = False, "no step made the fit better", 0, 0
         weights = 1.0 / variances(state.residuals, self.measured)
         while True:
             slopes = self.slopes(state, rows)
@@ -233,6 +234,8 @@ class Search:
                 d = box_step(A, c, size, *self._box(state, width * size))
                 predicted = float(c @ c - np.sum((c - A @ d) ** 2))
                 trial = self._trial(state, d, parts, rows)
+                tried += 1
+                lost += trial is None
                 gain = -np.inf if trial is None else state.cost(weights) - trial.cost(weights)
                 # Starts of pieces move as well, which the prediction of shared steps does not count.
                 if trial is not None and (gain > 1e-4 * predicted or gain > 0):
@@ -253,6 +256,8 @@ class Search:
                 message = "solved" if converged else message
                 if done >= self.repeats and not converged:
                     message = f"the search had not come to rest after {done} steps; raise repeats"
+                if not converged and 2 * lost > tried:
+                    message += _LOST.format(lost, tried)
                 return Found(state, weights, slopes, rows, converged, message, done), width
             state = accepted
             before, weights = weights, 1.0 / variances(state.residuals, self.measured)
@@ -261,6 +266,7 @@ class Search:
                 return Found(state, weights, slopes, rows, True, "solved", done), width
             if done >= self.repeats:
                 message = f"the search had not come to rest after {done} steps; raise repeats"
+                message += _LOST.format(lost, tried) if 2 * lost > tried else ""
                 return Found(state, weights, slopes, rows, False, message, done), width
 
     def _box(self, state: State, widths: Array) -> tuple[Array, Array]:

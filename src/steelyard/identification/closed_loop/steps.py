@@ -12,6 +12,8 @@ from .runs import Runs, whole
 
 Array = NDArray[np.float64]
 
+# How a step was taken: as wanted, to the best parameters that bodies can have, or a part of it.
+ALL, POSSIBLE, PART = "all", "possible", "part"
 _HALVINGS = 8
 # A simulation that ran away was wrong for some time before: so much of the way counts.
 TRUSTED_SHARE = 0.8
@@ -58,30 +60,30 @@ def first_simulation(problem: Problem, runs: Runs) -> tuple[Array, list[Trace], 
 
 def simulated_step(
     runs: Runs, theta: Array, traces: list[Trace], wanted: Array, possible: Callable[[], Array | None]
-) -> tuple[Array, list[Trace], bool]:
-    """As far towards the wanted parameters as simulations go (no less far in time than before), and if all the way.
+) -> tuple[Array, list[Trace], str]:
+    """As far towards the wanted parameters as simulations go (no less far in time than before), and how: see `ALL`.
 
     Where no robot moves like the wanted ones, the best among those of bodies that can exist are gone to instead.
     """
     found = runs.traces(wanted)
     if whole(found):
-        return wanted, found, True
+        return wanted, found, ALL
     other = possible()
     if other is not None:
         instead = runs.traces(other)
         if whole(instead):
-            return other, instead, False
+            return other, instead, POSSIBLE
     for k in range(_HALVINGS):
         trial = theta + 0.5**k * (wanted - theta)
         if k:
             found = runs.traces(trial)
             if whole(found):
-                return trial, found, False
+                return trial, found, PART
         shorter = cut(found) if max(trace.reached for trace in found) > 2 * _FEWEST_ROWS else found
         gains = [b.reached - a.reached for a, b in zip(traces, shorter, strict=True)]
         if min(gains) >= 0 and max(gains) > 0:
-            return trial, shorter, k == 0
-    return theta, traces, False
+            return trial, shorter, PART if k else ALL
+    return theta, traces, PART
 
 
 def horizon(traces: list[Trace]) -> str:

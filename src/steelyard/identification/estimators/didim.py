@@ -11,7 +11,7 @@ from ..closed_loop.loops import Loop
 from ..closed_loop.physical_form import physical_step, possible_parameters
 from ..closed_loop.pieces import closed_pieces, refuse_terms, with_better_start
 from ..closed_loop.runs import Runs, simulated_problem, whole
-from ..closed_loop.steps import first_simulation, horizon, simulated_step
+from ..closed_loop.steps import ALL, PART, POSSIBLE, first_simulation, horizon, simulated_step
 from ..closed_loop.whiteness import loop_warning
 from ..fit import Fit, Progress, joint_variances, rank_message, silent
 from ..problem import Problem
@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 _WEIGHTS_AT_REST = 0.02
 # A step below this share of the torque is rounding.
 _ROUNDING = 1e-9
+_POSSIBLE = "no robot moves like the best answer, and this is the best of bodies that can exist"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class DIDIM:
         theta, traces, begun = first_simulation(problem, runs)
         regression = simulated_problem(problem, recordings, traces)
         solution, weights = solve(*regression.stacked(), problem.nominal), np.ones(problem.robot.n)
-        settled, done = False, 0
+        settled, done, how = False, 0, ALL
         for done in range(1, self.repeats + 1):
             progress("simulating the loop again", done / self.repeats)
             variances = joint_variances(regression, solution.beta, solution.inverse, weights)
@@ -64,9 +65,12 @@ class DIDIM:
             A, y = regression.stacked(weights)
             solution, wanted = self._solved(problem, A, y)
             step, size = float(np.linalg.norm(A @ (solution.beta - base.reduce(theta)))), float(np.linalg.norm(y))
-            theta, traces, taken = simulated_step(
+            before = base.reduce(theta)
+            theta, traces, how = simulated_step(
                 runs, theta, traces, wanted, partial(possible_parameters, problem, A, y)
             )
+            if how == POSSIBLE:
+                step = float(np.linalg.norm(A @ (base.reduce(theta) - before)))
             if any(piece.free_start for piece in pieces):
                 # Torque and regressor are compared with what the loop does from where the robot really began.
                 pieces = [with_better_start(*x) for x in zip(pieces, [theta] * len(pieces), traces, strict=True)]
@@ -74,7 +78,7 @@ class DIDIM:
                 traces = runs.traces(theta)
             regression = simulated_problem(problem, recordings, traces)
             small = at_rest and step <= self.tolerance * np.sqrt(problem.rank)
-            if taken and whole(traces) and (small or step <= _ROUNDING * size):
+            if how != PART and whole(traces) and (small or step <= _ROUNDING * size):
                 settled = True
                 break
         beta = base.reduce(theta)
@@ -86,7 +90,8 @@ class DIDIM:
             problem.robot.dof_names,
         )
         told = "solved" if settled else f"steps had not come to rest after {done} simulations; raise repeats"
-        parts = [told, begun, horizon(traces), rank_message(regression, solution), warning]
+        other = _POSSIBLE if how == POSSIBLE else ""
+        parts = [told, other, begun, horizon(traces), rank_message(regression, solution), warning]
         return Fit(
             Solution(beta, solution.root, solution.blind),
             weights,

@@ -14,7 +14,7 @@ from ..closed_loop.loops import Loop, UnknownLoop, has_reference, is_known, meas
 from ..closed_loop.physical_form import physical_step, possible_parameters
 from ..closed_loop.pieces import ClosedPiece, Trace, acting, closed_pieces, recording_of, refuse_terms
 from ..closed_loop.runs import Runs, simulated_problem, whole
-from ..closed_loop.steps import first_simulation, horizon, simulated_step
+from ..closed_loop.steps import ALL, PART, POSSIBLE, first_simulation, horizon, simulated_step
 from ..fit import Fit, Progress, rank_message, silent
 from ..model import Experiment, Rows
 from ..noise import fit_noise
@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 # So much of a recording fades in and out, at each end.
 _FADE_SHARE = 0.05
+_OF_POSSIBLE = "no robot moves like this answer: its instruments are the motion of the nearest bodies that can exist"
 
 
 def _is_aligned(rows: Recording, measured: Recording) -> bool:
@@ -204,24 +205,27 @@ class IV:
         Z = simulated_problem(problem, recordings, traces)
         parts = _instrumented(self._unbiased(problem, held, theta, traces), Z)
         weights = 1.0 / _variances(parts, self._solved(problem, Z, parts, np.ones(problem.robot.n))[0].beta)
-        settled, done = False, 0
+        settled, done, how, beta = False, 0, ALL, problem.nominal
         for done in range(1, self.repeats + 1):
             progress("simulating the instruments again", done / self.repeats)
             solution, wanted = self._solved(problem, Z, parts, weights)
             towards = partial(self._possible, problem, Z, parts, weights)
             A, y = Z.stacked(weights)
-            step = float(np.linalg.norm(A @ (solution.beta - problem.model.base.reduce(theta))))
-            theta, traces, taken = simulated_step(runs, theta, traces, wanted, towards)
+            before = problem.model.base.reduce(theta) if how != POSSIBLE else beta
+            beta, step = solution.beta, float(np.linalg.norm(A @ (solution.beta - before)))
+            theta, traces, how = simulated_step(runs, theta, traces, wanted, towards)
             Z = simulated_problem(problem, recordings, traces)
             parts = _instrumented(self._unbiased(problem, held, theta, traces), Z)
             weights = 1.0 / _variances(parts, solution.beta)
             small = step <= max(self.tolerance * np.sqrt(problem.rank), 1e-9 * float(np.linalg.norm(y)))
-            if taken and whole(traces) and small:
+            if how != PART and whole(traces) and small:
                 settled = True
                 break
-        beta = problem.model.base.reduce(theta)
+        # Any motion near the robot's makes instruments; the answer is theirs, whether a robot can have it or not.
+        beta, theta = (beta, wanted) if how == POSSIBLE else (problem.model.base.reduce(theta), theta)
         told = "solved" if settled else f"instruments had not come to rest after {done} simulations; raise repeats"
-        message = "; ".join(part for part in (told, begun, horizon(traces), rank_message(Z, solution)) if part)
+        other = _OF_POSSIBLE if how == POSSIBLE else ""
+        message = "; ".join(part for part in (told, other, begun, horizon(traces), rank_message(Z, solution)) if part)
         final = Solution(beta, solution.root, solution.blind)
         about = {"instruments": "loop", "simulations": runs.count}
         return self._fit(problem, parts, final, weights, theta, (settled, message, done), about)
