@@ -22,7 +22,7 @@ from ...robot.parameters import JOINT_PROPERTIES
 from ...robot.robot import Robot, frozen
 from ...simulation.closed_loop import record
 from ...simulation.controllers import pid_for
-from ...simulation.loop import ClosedLoop, SimulationError, own_friction
+from ...simulation.loop import ClosedLoop, SimulationError
 from ...simulation.reference import reference_of
 from ...simulation.sensors import Sensors
 from ..validation import counted
@@ -130,8 +130,7 @@ class Scene:
     def _loop(self, trajectory: Trajectory, control_hz: float, sample_hz: float) -> ClosedLoop:
         reference = reference_of(trajectory, control_hz)
         poses = reference[0, :: max(1, reference.shape[1] // 50)]
-        dry = (own_friction(self.robot) if self.law is None else self.law).standstill()[0]
-        controller = pid_for(self.robot, poses=poses, control_hz=control_hz, dry=dry)
+        controller = pid_for(self.robot, poses=poses, control_hz=control_hz)
         return ClosedLoop(self.robot, reference, controller, control_hz, sample_hz, friction=self.law)
 
     @cached_property
