@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiled import one_blas_thread
 from ..data.recording import Recording
 from ..data.resample import AlignMotion
 from ..robot.robot import Robot
@@ -99,7 +100,8 @@ def aligned(problem: Problem, delay: float) -> Problem:
 
 def _step(problem: Problem) -> Delay:
     """One Gauss–Newton step: parameters and delay together."""
-    theta = problem.model.base.expand(WLS().fit(problem).beta, problem.model.nominal)
+    with one_blas_thread():
+        theta = problem.model.base.expand(WLS().fit(problem).beta, problem.model.nominal)
     experiments = []
     for one in problem.experiments:
         recording = one.recording
