@@ -66,7 +66,7 @@ def tasks():
 @pytest.fixture(scope="module")
 def alone(tasks, tmp_path_factory):
     """The table of one process."""
-    return run_tasks(tasks, tmp_path_factory.mktemp("alone"), Crew(1))
+    return run_tasks(tasks, tmp_path_factory.mktemp("alone"), Crew(1)).table
 
 
 def test_every_run_is_in_the_table_once(alone):
@@ -86,7 +86,7 @@ def test_two_processes_of_which_all_are_killed_once_give_the_same_table(tasks, a
                 os.kill(int(pid), signal.SIGKILL)
                 killed.append(pid)
 
-    assert same(run_tasks(tasks, tmp_path, Crew(2), kill), alone)
+    assert same(run_tasks(tasks, tmp_path, Crew(2), kill).table, alone)
     assert killed
 
 
@@ -102,7 +102,7 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tasks, alone, t
                 os.kill(pids[0], signal.SIGKILL)
                 killed.append(pids[0])
 
-        table = run_tasks(tasks, tmp_path, Crew(1, cluster.scheduler_address), kill)
+        table = run_tasks(tasks, tmp_path, Crew(1, cluster.scheduler_address), kill).table
         client.wait_for_workers(2, timeout=30)
         assert pids[0] not in client.run(os.getpid).values()
     assert same(table, alone)
@@ -119,9 +119,9 @@ def test_a_stopped_study_goes_on_where_it_was(tasks, alone, tmp_path, monkeypatc
     assert len(list((tmp_path / "parts").iterdir())) == 2
     again = []
     monkeypatch.setattr(engine, "run_task", lambda task: again.append(task.key) or run_task(task))
-    assert same(run_tasks(tasks, tmp_path, Crew(1)), alone)
+    assert same(run_tasks(tasks, tmp_path, Crew(1)).table, alone)
     assert len(again) == len(tasks) - 2
-    assert same(run_tasks(tasks, tmp_path, Crew(1)), alone)  # nothing is left to do
+    assert same(run_tasks(tasks, tmp_path, Crew(1)).table, alone)  # nothing is left to do
     assert len(again) == len(tasks) - 2
 
 
@@ -130,7 +130,7 @@ def test_a_wider_study_keeps_what_was_done(tasks, alone, tmp_path, monkeypatch):
     again = []
     monkeypatch.setattr(engine, "run_task", lambda task: again.append(task) or run_task(task))
     wider = tasks_of([scene_of(noise={"position_deg": [0.0, 1e-3, 1e-2], "torque": [0.05]})])
-    table = run_tasks(wider, tmp_path, Crew(1))
+    table = run_tasks(wider, tmp_path, Crew(1)).table
     assert {task.noise.position for task in again} == {np.radians(1e-2)}
     old = table["position_noise"] < np.radians(5e-3)
     assert same({k: v[np.argsort(~old, kind="stable")][: old.sum()] for k, v in table.items()}, alone)

@@ -56,7 +56,12 @@ class Score:
     seconds: float  # mean, of the estimate alone
     statistics_seconds: float  # mean, of its intervals
     iterations: float
-    simulations: float
+    evaluations: float  # passes of the dynamic model over the motion: the regressor's, and each simulation
+
+    @property
+    def not_converged(self) -> float:
+        """Share of all runs that came to an answer and says that it is not to be trusted."""
+        return max(0.0, 1.0 - self.converged - self.wrong - self.failed)
 
 
 def _median(values: Array) -> float:
@@ -113,7 +118,7 @@ def _score(key: tuple[Any, ...], rows: Table, reference: Reference) -> Score:
         seconds=_mean(rows["seconds"]),
         statistics_seconds=_mean(rows["statistics_seconds"]),
         iterations=_median(rows["iterations"].astype(float)),
-        simulations=_median(rows["simulations"].astype(float)),
+        evaluations=_median(rows["evaluations"].astype(float)),
     )
 
 
@@ -136,4 +141,4 @@ def summarise(table: Table, known: Mapping[tuple[str, str], Reference]) -> list[
 
 def as_records(scores: Sequence[Score]) -> list[dict[str, Any]]:
     """Scores as plain mappings."""
-    return [asdict(score) for score in scores]
+    return [{**asdict(score), "not_converged": score.not_converged} for score in scores]
