@@ -105,7 +105,8 @@ def _print_json(campaign: Campaign, page: Path) -> None:
     work = campaign.work
     now = {"runs": work.runs, "seconds": work.seconds, "runs_a_second": work.rate} if work else None
     told = {"study": campaign.study.name, "runs": len(campaign.table["status"]), "of": campaign.runs, "now": now}
-    print_json({**told, "scores": as_records(campaign.scores), "written": [str(campaign.path), str(page)]})
+    told |= {"levels": as_records(campaign.levels), "scores": as_records(campaign.scores)}
+    print_json({**told, "written": [str(campaign.path), str(page)]})
 
 
 def benchmark_command(

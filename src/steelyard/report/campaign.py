@@ -1,5 +1,6 @@
 """A campaign as one page: what it says in short, scores, and pictures."""
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -8,13 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..evaluation.campaign.campaign import Campaign
-from ..evaluation.campaign.summary import Score, groups_of
+from ..evaluation.campaign.summary import Level, Score, groups_of
 from ..evaluation.campaign.table import Table
 from .campaign_plots import Entry, against_time, boxes, honesty, maps
 from .campaign_reading import READING_MEANS, reading
 from .markup import Cell, Html, fresh, heading, join, paragraph, plot, section, tabs
 from .markup import table as as_table
 from .page import page, write_text
+
+_NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
 class Column(NamedTuple):
@@ -88,7 +91,7 @@ _WORDS = (
 )
 
 
-def noise_of(score: Score) -> str:
+def noise_of(score: Score | Level) -> str:
     """A level of noise in the units of the field."""
     return f"σq {np.degrees(score.position_noise):.2g}°, στ {score.torque_noise:g}"
 
@@ -111,7 +114,7 @@ def _entries(scores: Sequence[Score], table: Table) -> list[Entry]:
     return sorted(found, key=lambda one: (one.score.position_noise, one.score.torque_noise))
 
 
-def _heading(score: Score) -> str:
+def _heading(score: Score | Level) -> str:
     return f"{score.robot}, friction {score.friction}"
 
 
@@ -145,12 +148,23 @@ def _group_section(name: str, title: str, entries: list[Entry]) -> Html:
     )
 
 
+def _levels(levels: Sequence[Level]) -> Html:
+    """What the recordings are like that everything is learnt from."""
+    columns = ("robot", "noise", "torque away from a quiet robot's, %", "samples at a torque limit, %")
+    rows: list[list[Cell]] = [[_heading(one), noise_of(one), 100 * one.unrest, 100 * one.saturated] for one in levels]
+    words = (
+        "The noise of the encoders comes through the controller into the torque and shakes the robot; what an "
+        "estimator has to do with is not the noise of the torque sensors alone."
+    )
+    return join(heading("What the recordings are like"), as_table(columns, rows), paragraph(words, "note"))
+
+
 def _ends(table: Table) -> Html:
     """What runs said that did not come to an answer to be trusted, how often."""
     counts: dict[tuple[str, str, str], int] = {}
     for who, status, what in zip(table["estimator"], table["status"], table["message"], strict=True):
         if status != "converged":
-            key = (str(who), str(status), str(what))
+            key = (str(who), str(status), _NUMBER.sub("…", str(what)))  # what differs in figures alone is one thing
             counts[key] = counts.get(key, 0) + 1
     if not counts:
         return paragraph("Every run converged.")
@@ -171,7 +185,7 @@ def campaign_page(campaign: Campaign) -> Html:
     done = len(table["status"])
     if done < campaign.runs:
         short.insert(0, paragraph(f"{done} of {campaign.runs} runs are done; figures are those of these runs.", "note"))
-    body: list[str] = [section("short", "In short", *short, paragraph(READING_MEANS, "note"))]
+    body: list[str] = [section("short", "In short", *short, paragraph(READING_MEANS, "note"), _levels(campaign.levels))]
     contents = {"short": "In short"}
     for title, some in entries.items():
         name = fresh("group")

@@ -49,8 +49,18 @@ def _names(entries: Sequence[Entry]) -> list[str]:
 
 
 def _legend(figure: go.Figure) -> go.Figure:
-    legend = {"orientation": "h", "yanchor": "top", "y": 1.0, "yref": "container", "x": 0.0}
+    """A legend in a line at the top, below the buttons."""
+    y = 1.0 - 26.0 / figure.layout.height
+    legend = {"orientation": "h", "yanchor": "top", "y": y, "yref": "container", "x": 0.0}
     return figure.update_layout(showlegend=True, legend=legend)
+
+
+def _ticks(values: Sequence[float] | Array) -> dict[str, object]:
+    """A logarithmic axis with 1, 2, 5, 10 where these are readable, else decades, as many as are."""
+    known = np.asarray(values, dtype=float)
+    known = known[np.isfinite(known) & (known > 0)]
+    decades = float(np.ptp(np.log10(known))) if len(known) else 0.0
+    return {"type": "log", "dtick": "D2" if decades < 1.7 else max(1, round(decades / 4)), "tickformat": "~g"}
 
 
 def _lanes(names: Sequence[str], levels: int, least: int) -> int:
@@ -65,6 +75,7 @@ def boxes(entries: Sequence[Entry]) -> go.Figure:
         rows=1, cols=len(ERRORS), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(ERRORS.values())
     )
     for panel, error in enumerate(ERRORS):
+        seen: list[float] = []
         for k, level in enumerate(levels):
             lanes, five = [], []
             for entry in (one for one in entries if one.level == level):
@@ -73,6 +84,7 @@ def boxes(entries: Sequence[Entry]) -> go.Figure:
                 if len(values):
                     lanes.append(entry.short)
                     five.append(np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)))
+                    seen += five[-1].tolist()
             if not five:
                 continue
             low, q1, middle, q3, high = np.array(five).T
@@ -82,8 +94,8 @@ def boxes(entries: Sequence[Entry]) -> go.Figure:
                 orientation="h",
             )  # fmt: skip
             figure.add_trace(box, row=1, col=panel + 1)
-    styled(figure, _lanes(names, len(levels), 160), t=64, l=20)
-    figure.update_xaxes(type="log", dtick="D2", tickformat="~g", tickangle=0)
+        figure.update_xaxes(**_ticks(seen), tickangle=0, row=1, col=panel + 1)
+    styled(figure, _lanes(names, len(levels), 160), t=90, l=20)
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1])
     figure.update_layout(boxmode="group", boxgap=0.25, boxgroupgap=0.15)
     return _legend(figure)
@@ -128,10 +140,11 @@ def against_time(entries: Sequence[Entry]) -> go.Figure:
         )
         if k == 0:
             _write_names(figure, [one.short for one in some], np.log10(np.maximum(x, 1e-9)), np.log10(y))
-    styled(figure, 500, t=50, b=60)
+    styled(figure, 520, t=74, b=60)
     figure.update_annotations(font_size=10.5)
-    figure.update_xaxes(type="log", title_text="milliseconds an estimate", dtick="D2", tickformat="~g")
-    figure.update_yaxes(type="log", title_text="torque error, median (bar: 95 %), %", dtick="D2", tickformat="~g")
+    figure.update_xaxes(title_text="milliseconds an estimate", **_ticks([1e3 * one.score.seconds for one in entries]))
+    errors = [x for one in entries for x in (one.score.torque_error, one.score.torque_error_worst)]
+    figure.update_yaxes(title_text="torque error, median (bar: 95 %), %", **_ticks(errors))
     return _legend(figure)
 
 
@@ -157,11 +170,12 @@ def honesty(entries: Sequence[Entry]) -> go.Figure:
                 hovertemplate="%{y}: %{x:.3g}<extra>" + level + "</extra>",
             )  # fmt: skip
             figure.add_trace(dots, row=1, col=panel + 1)
-    styled(figure, _lanes(names, 2, 160), t=64, l=20)
+    styled(figure, _lanes(names, 2, 160), t=90, l=20)
     for panel, where in enumerate((95.0, 100.0)):
         figure.add_vline(x=where, line={"dash": "dash", "color": "#D55E00", "width": 1}, row=1, col=panel + 1)
-    for panel in (2, 3):
-        figure.update_xaxes(type="log", dtick="D2", tickformat="~g", row=1, col=panel)
+    for panel, value in enumerate(_HONEST.values()):
+        if panel:
+            figure.update_xaxes(**_ticks([value(one.score) for one in entries]), row=1, col=panel + 1)
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], showgrid=True)
     return _legend(figure)
 
@@ -179,46 +193,56 @@ def _map(entry: Entry) -> tuple[Array, Array, NDArray[np.str_]]:
     return 100.0 * rows["guess_torque_error"][first][order], error, ended
 
 
+def _marks(ended: NDArray[np.str_], cell: float, said: set[str]) -> list[go.Scatter]:
+    """Marks on the runs that did not converge."""
+    found = []
+    for status in STATUSES[1:]:
+        seed, guess = np.nonzero(ended == status)
+        if len(seed):
+            size = float(np.clip(0.5 * cell, 2.5, 6.0))
+            mark = {"symbol": _STATUS_SYMBOLS[status], "size": size, "color": _STATUS_COLOURS[status]}
+            found.append(
+                go.Scatter(
+                    x=guess, y=seed, mode="markers", marker=mark, name=status, legendgroup=status,
+                    showlegend=status not in said, hovertemplate=f"{status}<extra></extra>",
+                )
+            )  # fmt: skip
+            said.add(status)
+    return found
+
+
 def maps(entries: Sequence[Entry]) -> go.Figure:
     """Noise runs by initial guesses, from the best guess to the worst: the error of each run, and how it ended."""
     lines = -(-len(entries) // _MAPS_A_ROW)
+    found = [_map(entry) for entry in entries]
+    most = max((error.shape[0] for _, error, _ in found), default=1)
+    high = float(np.clip(7.0 * most, 110.0, 360.0))  # pixels of a map
+    whole = lines * (high + 60.0)
     figure = make_subplots(
         rows=lines,
         cols=_MAPS_A_ROW,
         subplot_titles=[f"{label(one.name, 26)}: {100 * one.score.converged:.3g} %" for one in entries],
-        vertical_spacing=min(0.5, 70 / (190 * lines + 1)),
+        vertical_spacing=60.0 / whole,
         horizontal_spacing=0.04,
     )
-    found = [_map(entry) for entry in entries]
     known = np.concatenate([error[np.isfinite(error) & (error > 0)] for _, error, _ in found] or [np.ones(1)])
-    low, high = np.log10(np.quantile(known, (0.01, 0.95))) if len(known) else (0.0, 1.0)
-    ticks = [x for x in 10.0 ** np.arange(-6, 5) for x in (x, 2 * x, 5 * x) if low <= np.log10(x) <= high]
+    least, greatest = np.log10(np.quantile(known, (0.01, 0.95))) if len(known) else (0.0, 1.0)
+    ticks = [x for x in 10.0 ** np.arange(-6, 5) for x in (x, 2 * x, 5 * x) if least <= np.log10(x) <= greatest]
     bar = {"title": {"text": "torque<br>error, %"}, "tickvals": np.log10(ticks), "ticktext": [f"{x:g}" for x in ticks]}
+    bar |= {"lenmode": "pixels", "len": 260, "y": 1.0, "yanchor": "top"}
     said: set[str] = set()
     for k, (starts, error, ended) in enumerate(found):
         where = {"row": k // _MAPS_A_ROW + 1, "col": k % _MAPS_A_ROW + 1}
-        told = np.broadcast_to(starts, error.shape)
-        figure.add_trace(
-            go.Heatmap(
-                z=np.round(np.log10(np.where(error > 0, error, np.nan)), 3), zmin=low, zmax=high, xgap=1, ygap=1,
-                colorscale="Viridis", showscale=k == 0, colorbar=bar, hoverongaps=False, text=np.round(told, 2),
-                hovertemplate="noise run %{y}, guess %{x} (its error: %{text} %)<br>10^%{z} %<extra></extra>",
-            ),
-            **where,
+        heat = go.Heatmap(
+            z=np.round(np.log10(np.where(error > 0, error, np.nan)), 3), zmin=least, zmax=greatest,
+            colorscale="Viridis", showscale=k == 0, colorbar=bar, hoverongaps=False,
+            text=np.round(np.broadcast_to(starts, error.shape), 1),
+            hovertemplate="noise run %{y}, guess %{x} (its error: %{text} %)<br>10^%{z} %<extra></extra>",
         )  # fmt: skip
-        for status in STATUSES[1:]:
-            seed, guess = np.nonzero(ended == status)
-            if not len(seed):
-                continue
-            mark = {"symbol": _STATUS_SYMBOLS[status], "size": 6, "color": _STATUS_COLOURS[status]}
-            mark["line"] = {"width": 0.7, "color": "white"}
-            dots = go.Scatter(
-                x=guess, y=seed, mode="markers", marker=mark, name=status, legendgroup=status,
-                showlegend=status not in said, hovertemplate=f"{status}<extra></extra>",
-            )  # fmt: skip
-            said.add(status)
+        figure.add_trace(heat, **where)
+        for dots in _marks(ended, high / error.shape[0], said):
             figure.add_trace(dots, **where)
-    styled(figure, 130 + 190 * lines, t=74)
+    styled(figure, int(whole) + 110, t=90)
     figure.update_xaxes(showgrid=False, title_text=None)
     figure.update_yaxes(showgrid=False, zeroline=False)
     return _legend(figure)

@@ -21,7 +21,7 @@ from .methods import Method, is_direct, label_of
 from .runs import run_task, single_thread
 from .scene import Scene, design_motions, load_settings, robot_with_friction
 from .settings import RobotSettings, Study
-from .summary import Reference, Score, references, summarise
+from .summary import Level, Reference, Score, levels, references, summarise
 from .table import Table, table_name, write_table
 
 
@@ -32,6 +32,7 @@ class Campaign:
     study: Study
     table: Table
     scores: list[Score]
+    levels: list[Level]
     path: Path  # of the table
     runs: int  # in the whole study
     work: Work | None = None  # what was done for it this time; nothing when it is only looked at
@@ -68,9 +69,9 @@ def scenes_of(study: Study, folder: Path, say: Say = silent, progress: Progress 
     return scenes
 
 
-def _known(scenes: Sequence[Scene]) -> Mapping[tuple[str, str], Reference]:
+def _known(scenes: Sequence[Scene]) -> tuple[Mapping[tuple[str, str], Reference], list[Level]]:
     with single_thread():
-        return references(scenes)
+        return references(scenes), levels(scenes)
 
 
 def _tell(study: Study, known: Mapping[tuple[str, str], Reference], folder: Path) -> None:
@@ -94,12 +95,12 @@ def run_campaign(
 ) -> Campaign:
     """Do a study in a folder, or go on with it; the table is the same whoever did how much of it."""
     scenes = scenes_of(study, folder, say, progress)
-    known = _known(scenes)
+    known, quality = _known(scenes)
     _tell(study, known, folder)
     tasks = tasks_of(scenes)
     work = run_tasks(tasks, folder, crew, watch, say)
     total = sum(task.rows for task in tasks)
-    return Campaign(study, work.table, summarise(work.table, known), folder / table_name(), total, work)
+    return Campaign(study, work.table, summarise(work.table, known), quality, folder / table_name(), total, work)
 
 
 def look_at_campaign(study: Study, folder: Path, say: Say = silent) -> Campaign:
@@ -111,7 +112,8 @@ def look_at_campaign(study: Study, folder: Path, say: Say = silent) -> Campaign:
         raise OptionError(f"no runs of {study.name}, as it is asked for, are in {folder} yet; run it without --so-far")
     path = folder / f"so-far-{table_name()}"
     write_table(table, path)
-    return Campaign(study, table, summarise(table, _known(scenes)), path, sum(task.rows for task in tasks))
+    known, quality = _known(scenes)
+    return Campaign(study, table, summarise(table, known), quality, path, sum(task.rows for task in tasks))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -110,7 +111,10 @@ def _finished(tasks: dict[int, Task], crew: Crew, say: Say) -> Iterator[tuple[in
         return
     with _backend(crew, say) as options:
         parallel = joblib.Parallel(**options, return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(_done)(index, task) for index, task in tasks.items())
+        with warnings.catch_warnings():
+            # When a study is stopped: that what was being done is lost, which is as it should be.
+            warnings.filterwarnings("ignore", "[0-9]+ tasks which were still being processed", UserWarning)
+            yield from parallel(joblib.delayed(_done)(index, task) for index, task in tasks.items())
 
 
 @contextlib.contextmanager
@@ -206,6 +210,10 @@ def _run(tasks: Sequence[Task], folder: Path, crew: Crew, watch: Watch | None, s
                     "as many as there are: take fewer, and the study goes on where it was"
                 ) from None
             say("a worker died; its task is done again")
+        except KeyboardInterrupt:
+            done = len(tasks) - len(left)
+            say(f"stopped: {done} of {len(tasks)} tasks are done; the same command goes on (--so-far shows them)")
+            raise
     seconds = time.perf_counter() - begun
     whole = joined([read_table(path) for path in paths])
     write_table(whole, folder / table_name())
