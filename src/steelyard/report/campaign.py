@@ -17,6 +17,8 @@ from .markup import Cell, Html, fresh, heading, join, paragraph, plot, section, 
 from .markup import table as as_table
 from .page import page, write_text
 
+# Pixels that three or four panels need beside each other.
+_WIDTH = 760
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
@@ -134,16 +136,17 @@ def _group_section(name: str, title: str, entries: list[Entry]) -> Html:
             }
         ),
         heading("Errors", "median, quartiles, and the middle 90 % of the runs"),
-        plot(boxes(entries)),
+        plot(boxes(entries), least=_WIDTH),
         heading("Error against time"),
-        plot(against_time(entries)),
+        plot(against_time(entries), least=_WIDTH),
         heading("How honest the intervals are, and how good the estimate could be"),
-        plot(honesty(entries)),
+        plot(honesty(entries), least=_WIDTH),
         heading("Convergence", f"{last}; the share of runs that converged"),
         plot(
             maps(noisiest),
             "Across: initial guesses, from the best to the worst. Up: noise runs. An estimator that does not look at "
             "the guess has rows of one colour. Runs that did not converge are marked.",
+            least=_WIDTH,
         ),
     )
 

@@ -229,7 +229,7 @@ def maps(entries: Sequence[Entry]) -> go.Figure:
     least, greatest = np.log10(np.quantile(known, (0.01, 0.95))) if len(known) else (0.0, 1.0)
     ticks = [x for x in 10.0 ** np.arange(-6, 5) for x in (x, 2 * x, 5 * x) if least <= np.log10(x) <= greatest]
     bar = {"title": {"text": "torque<br>error, %"}, "tickvals": np.log10(ticks), "ticktext": [f"{x:g}" for x in ticks]}
-    bar |= {"lenmode": "pixels", "len": 260, "y": 1.0, "yanchor": "top"}
+    bar |= {"lenmode": "pixels", "len": min(260.0, high + 20.0), "y": 1.0, "yanchor": "top"}
     said: set[str] = set()
     for k, (starts, error, ended) in enumerate(found):
         where = {"row": k // _MAPS_A_ROW + 1, "col": k % _MAPS_A_ROW + 1}
@@ -243,6 +243,7 @@ def maps(entries: Sequence[Entry]) -> go.Figure:
         for dots in _marks(ended, high / error.shape[0], said):
             figure.add_trace(dots, **where)
     styled(figure, int(whole) + 110, t=90)
-    figure.update_xaxes(showgrid=False, title_text=None)
-    figure.update_yaxes(showgrid=False, zeroline=False)
+    across = max((error.shape[1] for _, error, _ in found), default=1)
+    figure.update_xaxes(showgrid=False, tick0=0, dtick=-(-across // 5))
+    figure.update_yaxes(showgrid=False, zeroline=False, tick0=0, dtick=-(-most // 6))
     return _legend(figure)

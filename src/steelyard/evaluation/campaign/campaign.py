@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import OptionError
+from ...errors import OptionError, SteelyardError
 from ...excitation.design import Progress
 from ...excitation.exchange import read_trajectory, write_trajectory
 from ...excitation.trajectory import Trajectory
@@ -54,7 +54,10 @@ def _motions(
         for path, trajectory in zip(paths, design_motions(settings, study, progress), strict=True):
             write_trajectory(path, trajectory)
     # Read again, so that a study that is gone on with has the very same numbers.
-    return [read_trajectory(path) for path in paths]
+    try:
+        return [read_trajectory(path) for path in paths]
+    except SteelyardError as error:
+        raise OptionError(f"{error}; delete it, and both are designed again, as all runs along them are done") from None
 
 
 def scenes_of(study: Study, folder: Path, say: Say = silent, progress: Progress | None = None) -> list[Scene]:
