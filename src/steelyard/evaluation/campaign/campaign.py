@@ -57,7 +57,9 @@ def _motions(
     try:
         return [read_trajectory(path) for path in paths]
     except SteelyardError as error:
-        raise OptionError(f"{error}; delete it, and both are designed again, as all runs along them are done") from None
+        raise OptionError(
+            f"{error}; delete it: both motions are designed again, and all runs along them are done again"
+        ) from None
 
 
 def scenes_of(study: Study, folder: Path, say: Say = silent, progress: Progress | None = None) -> list[Scene]:
