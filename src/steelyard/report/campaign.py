@@ -30,7 +30,9 @@ class Column(NamedTuple):
 
     def text(self, score: Score) -> str:
         x = float(self.value(score))
-        return "–" if not np.isfinite(x) else f"{x:.3g}{' ' if self.unit else ''}{self.unit}"
+        if not np.isfinite(x):
+            return "∞" if x == np.inf else "–"
+        return f"{x:.3g}{' ' if self.unit else ''}{self.unit}"
 
 
 COLUMNS = {
@@ -73,7 +75,7 @@ _WORDS = (
     (
         "Position error",
         "‖q − q_found‖/‖q‖ when a robot with the parameters found is simulated along the validation trajectory under "
-        "the same controller; median.",
+        "the same controller; median. A dash: most of these robots cannot be simulated, as no body is like theirs.",
     ),
     ("Parameter error", "‖β − β_true‖/‖β_true‖ of the base parameters; median."),
     (
