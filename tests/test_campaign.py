@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from steelyard.cli.main import app
 from steelyard.errors import OptionError
-from steelyard.evaluation.campaign import engine, runs
+from steelyard.evaluation.campaign import cells, engine, runs
 from steelyard.evaluation.campaign.cells import tasks_of
 from steelyard.evaluation.campaign.engine import Crew, finished_rows, run_tasks
 from steelyard.evaluation.campaign.guesses import initial_guess
@@ -179,6 +179,14 @@ def test_a_scheduler_that_is_lost_is_one_sentence_and_the_study_goes_on(tasks, a
         run_tasks(tasks, tmp_path, Crew(1, cluster.scheduler_address), lambda done, total: cluster.close(), said.append)
     assert "several threads" in said[0]
     assert same(run_tasks(tasks, tmp_path, Crew(1)).table, alone)
+
+
+def test_rows_of_another_state_of_the_code_are_not_taken_for_this_one(monkeypatch):
+    assert all((Path(cells.__file__).parents[2] / room).is_dir() for room in cells._ROOMS)
+    (now, *_) = tasks_of([scene_of()])
+    before = now.key
+    monkeypatch.setattr(cells, "_code", lambda: "another")
+    assert tasks_of([scene_of()])[0].key != before
 
 
 def test_a_wider_study_keeps_what_was_done(tasks, alone, tmp_path, monkeypatch):
