@@ -60,7 +60,7 @@ def _ticks(values: Sequence[float] | Array) -> dict[str, object]:
     known = np.asarray(values, dtype=float)
     known = known[np.isfinite(known) & (known > 0)]
     decades = float(np.ptp(np.log10(known))) if len(known) else 0.0
-    return {"type": "log", "dtick": "D2" if decades < 1.7 else max(1, round(decades / 4)), "tickformat": "~g"}
+    return {"type": "log", "dtick": "D2" if decades < 1.7 else max(1, round(decades / 3)), "tickformat": "~g"}
 
 
 def _lanes(names: Sequence[str], levels: int, least: int) -> int:
