@@ -21,6 +21,9 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli.main import app
+from steelyard.data.recording import Recording
+from steelyard.identification.conclude import estimate
+from steelyard.identification.identify import problem_of
 from steelyard.robot.payload import with_payload
 from steelyard.simulation.sensors import Sensors
 
@@ -108,6 +111,33 @@ def test_python_of_the_quick_start_and_readme_runs(tmp_path, monkeypatch):
             if language == "python":
                 exec(compile(body, str(page), "exec"), {})
     assert (tmp_path / "identified.xml").is_file()
+
+
+def test_the_worked_example_of_an_estimator_passes_what_every_estimator_has_to(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "adding_an_estimator.md"
+    (code,) = [body for language, _, body in BLOCK.findall(page.read_text(encoding="utf-8")) if language == "python"]
+    told = {"__name__": "example"}
+    exec(compile(code, str(page), "exec"), told)
+    Cauchy, robot, recording = told["Cauchy"], told["robot"], told["recording"]
+    q, qd, qdd = (recording.more[name] for name in ("q_true", "qd_true", "qdd_true"))
+    tau, rng = sy.inverse_dynamics(robot, q, qd, qdd), np.random.default_rng(0)
+    exact = problem_of(robot, Recording(recording.t, q, tau, qd, qdd), preprocessing=None)
+    truth = exact.model.base.reduce(robot.parameters)
+    np.testing.assert_allclose(estimate(exact, Cauchy()).base_parameters, truth, atol=1e-7 * np.abs(truth).max())
+    few = slice(None, None, 20)
+    scores, far = [], []
+    for _ in range(100):
+        noisy = tau[few] + 0.05 * rng.normal(size=tau[few].shape)
+        problem = problem_of(robot, Recording(recording.t[few], q[few], noisy, qd[few], qdd[few]), preprocessing=None)
+        found = estimate(problem, Cauchy())
+        scores.append((found.base_parameters - truth) / found.base_deviation)
+        flat = estimate(problem, Cauchy(tuning=1e6)).base_parameters - estimate(problem, sy.WLS()).base_parameters
+        far.append(np.abs(flat / found.base_deviation).max())
+    # A root mean square of 100 draws of a dozen correlated parameters scatters by about 4 %.
+    assert 0.88 < np.sqrt(np.mean(np.square(scores))) < 1.14
+    # Its scales are medians, those of WLS are variances, which differ by a few per cent: so do the weights of joints.
+    assert np.median(far) < 0.1
 
 
 def test_chinese_pages_have_the_commands_of_the_english_ones():

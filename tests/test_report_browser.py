@@ -9,8 +9,12 @@ import pytest
 
 from steelyard.data.recording import Recording
 from steelyard.dynamics import inverse_dynamics
+from steelyard.evaluation.campaign.campaign import run_campaign
+from steelyard.evaluation.campaign.engine import Crew
+from steelyard.evaluation.campaign.settings import Study
 from steelyard.evaluation.study import Plan, run_study
 from steelyard.identification.estimators import OLS, WLS
+from steelyard.report.campaign import write_campaign_report
 from steelyard.report.identification import write_report
 from steelyard.robot.load import load_robot
 
@@ -255,3 +259,37 @@ def test_names_of_joints_and_files_are_text_whatever_they_hold(browser, tmp_path
     assert chip.get_attribute("textContent") == HOSTILE
     keep(browser, "hostile-names")
     assert not complaints(browser)
+
+
+def test_the_page_of_a_benchmark_opens_without_a_complaint_and_fits_a_phone(browser, tmp_path):
+    study = Study.model_validate(
+        {
+            "robots": [{"model": "two_link", "name": HOSTILE[:40]}],
+            "noise": {"position_deg": [0.0, 1e-3], "torque": [0.05]},
+            "estimators": ["OLS", "WLS", "TLS", {"OLS": {"preprocessing": ["none"]}}],
+            "converged": {"torque_error": 3e-4},  # so strict that maps have marks
+            "guesses": 2,
+            "seeds": 3,
+            "trajectory": {"period": 3.0, "harmonics": 2, "rounds": 1},
+        }
+    )
+    campaign = run_campaign(study, tmp_path / "out", Crew(1))
+    assert {"wrong"} <= set(campaign.table["status"])
+    write_campaign_report(campaign, tmp_path / "report.html")
+    for width in (1280, 390):
+        show(browser, tmp_path / "report.html", width)
+        sections = browser.execute_script("return [...document.querySelectorAll('section')].map(s => s.id)")
+        assert sections[0] == "short"
+        count = browser.execute_script("return document.querySelectorAll('.plot').length")
+        for k in range(count):  # a section is longer than the screen, and a plot is drawn when it comes into view
+            browser.execute_script("document.querySelectorAll('.plot')[arguments[0]].scrollIntoView()", k)
+            assert until(browser, "document.querySelectorAll('.plot')[arguments[0]].querySelector('.main-svg')", k)
+            keep(browser, f"benchmark-{width}-{k}")
+        traces = browser.execute_script(
+            "return [...document.querySelectorAll('.plot.drawn')].map(p => p.data.map(t => t.type))"
+        )
+        assert [len(plot) for plot in traces[:3]] == [6, 2, 6]  # three panels, two levels
+        assert {"heatmap", "scatter"} == set(traces[3])
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        assert browser.execute_script("return window.pwned === undefined")
+        assert not complaints(browser)

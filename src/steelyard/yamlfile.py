@@ -134,6 +134,8 @@ def _sentence(fault: ErrorDetails, schema: type[BaseModel], examples: Mapping[st
     if kind == "literal_error":
         return f"{field} is {shown(value)}; valid: {fault['ctx']['expected']}"
     problem = PLAIN.get(kind, fault["msg"])
+    if kind == "greater_than_equal" and fault["ctx"]["ge"] != 0:
+        problem = f"below {fault['ctx']['ge']:g}"
     problem = f"{field} is {problem}" if kind == "missing" else f"{field} is {shown(value)}, {problem}"
     if kind == "float_type" and isinstance(value, str):
         return f"{problem}; write it without quotes, and an exponent as in 1.0e+3"

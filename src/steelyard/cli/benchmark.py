@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..errors import OptionError
-from ..evaluation.campaign.campaign import Campaign, Cost, costs, run_campaign
+from ..evaluation.campaign.campaign import Campaign, Cost, costs, look_at_campaign, run_campaign
 from ..evaluation.campaign.engine import Crew, Watch, default_workers
 from ..evaluation.campaign.scene import load_settings
 from ..evaluation.campaign.settings import Study, narrowed, read_study, study_names
@@ -20,8 +20,8 @@ from .options import AsJson, is_quiet, names
 from .output import add_row, console, number, print_json, say, table
 
 _SHOWN = (
-    "estimator", "runs", "converged", "wrong", "failed", "torque error", "position error", "parameter error", "bias",
-    "efficiency", "coverage", "feasible", "ms",
+    "runs", "converged", "wrong", "failed", "torque error", "position error", "parameter error", "bias", "efficiency",
+    "coverage", "feasible", "time",
 )  # fmt: skip
 
 
@@ -63,13 +63,16 @@ def _narrowed(study: Study, estimators: str | None, guesses: int | None, seeds: 
 def _print_costs(found: Sequence[Cost], workers: int, as_json: bool) -> None:
     total = sum(cost.hours for cost in found)
     if as_json:
-        each = {c.estimator: {"runs": c.runs, "seconds_a_run": c.seconds_a_run, "hours": c.hours} for c in found}
-        print_json({"estimators": each, "hours": total, "workers": workers, "hours_with_workers": total / workers})
+        shared, *each = ({"runs": c.runs, "seconds_a_run": c.seconds_a_run, "hours": c.hours} for c in found)
+        told = dict(zip([cost.estimator for cost in found[1:]], each, strict=True))
+        ways = {"hours": total, "workers": workers, "hours_with_workers": total / workers}
+        print_json({"recordings": shared, "estimators": told, **ways})
         return
     out = console()
-    made = table(None, "estimator", "runs", "s a run", "hours", right=("runs", "s a run", "hours"))
+    made = table(None, "estimator", "runs", "s a run", "runs/s", "hours", right=("runs", "s a run", "runs/s", "hours"))
     for cost in found:
-        add_row(made, cost.estimator, str(cost.runs), number(cost.seconds_a_run, 3), number(cost.hours, 3))
+        rate = number(1.0 / cost.seconds_a_run, 3) if cost.seconds_a_run > 0 else "–"
+        add_row(made, cost.estimator, str(cost.runs), number(cost.seconds_a_run, 3), rate, number(cost.hours, 3))
     out.print(made)
     say(out, f"{total:.3g} processor hours in all, about {total / workers:.3g} h with {workers} workers")
 
@@ -86,11 +89,24 @@ def _print_scores(campaign: Campaign) -> None:
                 out.print()
             level = here
             say(out, here)
-            made = table(None, *_SHOWN, right=_SHOWN[1:])
+            made = table(None, "estimator", *_SHOWN, right=_SHOWN)
         assert made is not None
-        add_row(made, *(COLUMNS[name](score) for name in _SHOWN))
+        add_row(made, score.estimator, *(COLUMNS[name].text(score) for name in _SHOWN))
     if made is not None:
         out.print(made)
+    work, done = campaign.work, len(campaign.table["status"])
+    if work is not None and work.runs:
+        say(out, f"{work.runs} runs in {work.seconds:.1f} s: {work.rate:.3g} runs/s")
+    if work is None or work.runs < done:
+        say(out, f"{done} of {campaign.runs} runs were there" if work is None else f"{done - work.runs} were there")
+
+
+def _print_json(campaign: Campaign, page: Path) -> None:
+    work = campaign.work
+    now = {"runs": work.runs, "seconds": work.seconds, "runs_a_second": work.rate} if work else None
+    told = {"study": campaign.study.name, "runs": len(campaign.table["status"]), "of": campaign.runs, "now": now}
+    told |= {"levels": as_records(campaign.levels), "scores": as_records(campaign.scores)}
+    print_json({**told, "written": [str(campaign.path), str(page)]})
 
 
 def benchmark_command(
@@ -110,6 +126,9 @@ def benchmark_command(
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Try each estimator once and say how long the whole would take.")
     ] = False,
+    so_far: Annotated[
+        bool, typer.Option("--so-far", help="Do nothing new: table and report of what has been done so far.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Set estimators against each other on robots whose parameters are known, thousands of runs in one table.
@@ -122,17 +141,21 @@ def benchmark_command(
     folder = Path(f"benchmark-{chosen.name}") if output is None else output
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{folder} is a file; give a folder for the results")
+    if so_far and estimate:
+        raise OptionError("--so-far and --estimate are two questions; ask one at a time")
     crew = Crew(workers or default_workers(), scheduler)
     if estimate:
         _print_costs(costs(chosen, folder, _tell), crew.workers, as_json)
         return
-    with _watched() as watch:
-        campaign = run_campaign(chosen, folder, crew, _tell, watch)
-    page = folder / "report.html"
+    if so_far:
+        campaign = look_at_campaign(chosen, folder, _tell)
+    else:
+        with _watched() as watch:
+            campaign = run_campaign(chosen, folder, crew, _tell, watch)
+    page = folder / ("so-far.html" if so_far else "report.html")
     write_campaign_report(campaign, page)
     if as_json:
-        written = [str(campaign.path), str(page)]
-        print_json({"study": chosen.name, "scores": as_records(campaign.scores), "written": written})
+        _print_json(campaign, page)
         return
     _print_scores(campaign)
     for path in (campaign.path, page):

@@ -1,249 +1,207 @@
-"""A campaign as one page: scores, spread of errors, error against time, honesty of intervals, convergence maps."""
+"""A campaign as one page: what it says in short, scores, and pictures."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
-from numpy.typing import NDArray
-from plotly.subplots import make_subplots
 
 from ..evaluation.campaign.campaign import Campaign
-from ..evaluation.campaign.summary import STATUSES, Score, groups_of
+from ..evaluation.campaign.summary import Level, Score, groups_of
 from ..evaluation.campaign.table import Table
-from .markup import Html, fresh, heading, join, paragraph, plot, section
+from .campaign_plots import Entry, against_time, boxes, honesty, maps
+from .campaign_reading import READING_MEANS, reading
+from .markup import Cell, Html, fresh, heading, join, paragraph, plot, section, tabs
 from .markup import table as as_table
 from .page import page, write_text
-from .plots import colour
 
-Array = NDArray[np.float64]
-Rows = dict[tuple[object, ...], NDArray[np.int64]]
-_ERRORS = {
-    "torque_error": "torque error on the validation trajectory",
-    "position_error": "position error, simulated again",
-    "parameter_error": "error of base parameters",
+# Pixels that three or four panels need beside each other.
+_WIDTH = 760
+_NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
+
+
+class Column(NamedTuple):
+    """A figure of a score, and its unit."""
+
+    unit: str
+    value: Callable[[Score], float]
+
+    def text(self, score: Score) -> str:
+        x = float(self.value(score))
+        if not np.isfinite(x):
+            return "∞" if x == np.inf else "–"
+        return f"{x:.3g}{' ' if self.unit else ''}{self.unit}"
+
+
+COLUMNS = {
+    "runs": Column("", lambda s: s.runs),
+    "torque error": Column("%", lambda s: 100 * s.torque_error),
+    "95 % below": Column("%", lambda s: 100 * s.torque_error_worst),
+    "position error": Column("%", lambda s: 100 * s.position_error),
+    "parameter error": Column("%", lambda s: 100 * s.parameter_error),
+    "bias": Column("", lambda s: s.bias),
+    "efficiency": Column("%", lambda s: 100 * s.efficiency),
+    "coverage": Column("%", lambda s: 100 * s.coverage),
+    "feasible": Column("%", lambda s: 100 * s.feasible),
+    "converged": Column("%", lambda s: 100 * s.converged),
+    "wrong": Column("%", lambda s: 100 * s.wrong),
+    "not converged": Column("%", lambda s: 100 * s.not_converged),
+    "failed": Column("%", lambda s: 100 * s.failed),
+    "time": Column("ms", lambda s: 1e3 * s.seconds),
+    "intervals": Column("ms", lambda s: 1e3 * s.statistics_seconds),
+    "iterations": Column("", lambda s: s.iterations),
+    "model evaluations": Column("", lambda s: s.evaluations),
 }
-_STATUS_COLOURS = ("#009E73", "#E69F00", "#56B4E9", "#D55E00")
-_MAPS_A_ROW = 4
+_ACCURACY = (
+    "torque error", "95 % below", "position error", "parameter error", "bias", "efficiency", "coverage", "feasible",
+)  # fmt: skip
+_ENDS = (
+    "runs", "converged", "wrong", "not converged", "failed", "time", "intervals", "iterations", "model evaluations",
+)  # fmt: skip
+_WORDS = (
+    (
+        "Converged",
+        "the estimator says so, its torque error on the validation trajectory is below the study's limit ({limit:g} %) "
+        "and below that of its initial guess. Wrong: it says so, and one of the two does not hold. Not converged: it "
+        "says so itself. Failed: no answer.",
+    ),
+    (
+        "Torque error",
+        "‖tau − prediction‖/‖tau‖ on the validation trajectory, which nothing was learnt from, against the true torque "
+        "without noise, where joints move; median over runs. 95 % below: what 95 % of the runs are below.",
+    ),
+    (
+        "Position error",
+        "‖q − q_found‖/‖q‖ when a robot with the parameters found is simulated along the validation trajectory under "
+        "the same controller; median. A dash: most of these robots cannot be simulated, as no body is like theirs.",
+    ),
+    ("Parameter error", "‖β − β_true‖/‖β_true‖ of the base parameters; median."),
+    (
+        "Bias",
+        "of the median parameter, the mean error over the least standard deviation that the torque's noise allows "
+        "(Cramér and Rao; the motion taken as known). Efficiency: of the median parameter, that bound's variance over "
+        "the mean squared error; an estimator that simulates the controlled robot, or knows of bodies, knows more than "
+        "the torque says and may go beyond 100 %.",
+    ),
+    ("Coverage", "the share of base parameters that are inside their 95 % intervals; 95 is honest."),
+    ("Feasible", "runs whose bodies and joints can exist."),
+    (
+        "Time",
+        "processor time of one estimate, without preprocessing; its intervals beside it. Model evaluations: passes of "
+        "the dynamic model over the motion, one for the regressor and one for each simulated motion.",
+    ),
+)
 
 
-def noise_of(score: Score) -> str:
+def noise_of(score: Score | Level) -> str:
     """A level of noise in the units of the field."""
     return f"σq {np.degrees(score.position_noise):.2g}°, στ {score.torque_noise:g}"
 
 
-def _percent(x: float) -> str:
-    return "–" if not np.isfinite(x) else f"{100 * x:.3g} %"
+def _table(entries: Sequence[Entry], names: Sequence[str], caption: str) -> Html:
+    columns = [f"{name}, {COLUMNS[name].unit}" if COLUMNS[name].unit else name for name in names]
+    rows: list[list[Cell]] = [[one.name, *(float(COLUMNS[n].value(one.score)) for n in names)] for one in entries]
+    return as_table(("estimator", *columns), rows, caption)
 
 
-def _figure(x: float) -> str:
-    return "–" if not np.isfinite(x) else f"{x:.3g}"
+def _entries(scores: Sequence[Score], table: Table) -> list[Entry]:
+    """Scores of one robot and friction; the way of preprocessing belongs to a name where there are several."""
+    rows = groups_of(table)
+    several = len({score.preprocessing for score in scores}) > 1
+    found = []
+    for s in scores:
+        key = (s.robot, s.friction, s.position_noise, s.torque_noise, s.preprocessing, s.estimator)
+        name = f"{s.estimator}, {s.preprocessing}" if several else s.estimator
+        found.append(Entry(name, noise_of(s), s, {name: column[rows[key]] for name, column in table.items()}))
+    return sorted(found, key=lambda one: (one.score.position_noise, one.score.torque_noise))
 
 
-COLUMNS = {
-    "estimator": lambda s: s.estimator,
-    "runs": lambda s: str(s.runs),
-    "converged": lambda s: _percent(s.converged),
-    "wrong": lambda s: _percent(s.wrong),
-    "failed": lambda s: _percent(s.failed),
-    "torque error": lambda s: _percent(s.torque_error),
-    "95 % below": lambda s: _percent(s.torque_error_worst),
-    "position error": lambda s: _percent(s.position_error),
-    "parameter error": lambda s: _percent(s.parameter_error),
-    "bias": lambda s: _figure(s.bias),
-    "efficiency": lambda s: _percent(s.efficiency),
-    "coverage": lambda s: _percent(s.coverage),
-    "feasible": lambda s: _percent(s.feasible),
-    "ms": lambda s: _figure(1e3 * s.seconds),
-    "iterations": lambda s: _figure(s.iterations),
-    "simulations": lambda s: _figure(s.simulations),
-}
-_LEGEND = (
-    "Converged: the estimator says so, its torque error on the validation trajectory is below the study's limit "
-    "({limit:g} %) and below that of its initial guess. Wrong: it says so and does not. Errors are medians over runs, "
-    "relative, against the truth without noise. Bias: of the median parameter, the mean error over the least standard "
-    "deviation that the torque's noise allows (Cramér and Rao; the motion taken as known). Efficiency: of the median "
-    "parameter, that bound's variance over the mean squared error; an estimator that simulates the controlled robot "
-    "knows more than the torque and may go beyond 100 %. Coverage: base parameters inside their 95 % intervals. "
-    "ms: of one estimate, without preprocessing and without its intervals."
-)
+def _heading(score: Score | Level) -> str:
+    return f"{score.robot}, friction {score.friction}"
 
 
-def _heading(score: Score) -> str:
-    return f"{score.robot}, friction {score.friction}, preprocessing {score.preprocessing}"
-
-
-def _scores_table(scores: Sequence[Score]) -> Html:
-    """A table a level of noise."""
-    parts = []
-    for level, group in groupby(scores, key=noise_of):
-        rows = [tuple(cell(score) for cell in COLUMNS.values()) for score in group]
-        parts.append(as_table(tuple(COLUMNS), rows, level))
-    return join(*parts)
-
-
-def _key(score: Score) -> tuple[object, ...]:
-    return (
-        score.robot, score.friction, score.position_noise, score.torque_noise, score.preprocessing, score.estimator,
-    )  # fmt: skip
-
-
-def _boxes(scores: Sequence[Score], table: Table, rows: Rows) -> go.Figure:
-    """Quartiles and the middle 90 % of every error, a box an estimator and level."""
-    levels = list(dict.fromkeys(noise_of(score) for score in scores))
-    figure = make_subplots(rows=len(_ERRORS), cols=1, subplot_titles=list(_ERRORS.values()), vertical_spacing=0.07)
-    for panel, name in enumerate(_ERRORS):
-        for k, level in enumerate(levels):
-            names, five = [], []
-            for score in (s for s in scores if noise_of(s) == level):
-                values = table[name][rows[_key(score)]]
-                values = values[np.isfinite(values) & (values > 0)]
-                if len(values):
-                    names.append(score.estimator)
-                    five.append(np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)))
-            if not five:
-                continue
-            low, q1, middle, q3, high = np.array(five).T
-            box = go.Box(
-                x=names, lowerfence=low, q1=q1, median=middle, q3=q3, upperfence=high, name=level, legendgroup=level,
-                showlegend=panel == 0, marker={"color": colour(k)}, line={"width": 1.2},
-            )  # fmt: skip
-            figure.add_trace(box, row=panel + 1, col=1)
-    figure.update_yaxes(type="log", exponentformat="power")
-    figure.update_layout(boxmode="group", height=1050, margin={"l": 60, "r": 20, "t": 50, "b": 50})
-    figure.update_layout(legend={"orientation": "h", "y": -0.05})
-    return figure
-
-
-def _against_time(scores: Sequence[Score]) -> go.Figure:
-    figure = go.Figure()
-    levels = list(dict.fromkeys(noise_of(score) for score in scores))
-    for k, level in enumerate(levels):
-        some = [s for s in scores if noise_of(s) == level and np.isfinite(s.torque_error)]
-        figure.add_trace(
-            go.Scatter(
-                x=[s.seconds for s in some],
-                y=[s.torque_error for s in some],
-                error_y={
-                    "type": "data",
-                    "array": [s.torque_error_worst - s.torque_error for s in some],
-                    "arrayminus": [0.0 for _ in some],
-                    "thickness": 1,
-                },
-                text=[s.estimator for s in some],
-                name=level,
-                mode="markers+text" if k == 0 else "markers",
-                textposition="bottom center",
-                hovertemplate="%{text}: %{x:.3g} s, %{y:.3g}<extra>" + level + "</extra>",
-                marker={"color": colour(k), "size": 9},
-            )
-        )
-    figure.update_xaxes(type="log", title_text="seconds an estimate", exponentformat="power")
-    figure.update_yaxes(type="log", title_text="torque error, median (bar: 95 %)", exponentformat="power")
-    figure.update_layout(
-        height=480, margin={"l": 60, "r": 20, "t": 20, "b": 50}, legend={"orientation": "h", "y": -0.2}
-    )
-    return figure
-
-
-def _honesty(scores: Sequence[Score]) -> go.Figure:
-    """Coverage and efficiency, a bar an estimator and level."""
-    figure = make_subplots(rows=1, cols=2, subplot_titles=["coverage of 95 % intervals", "efficiency"])
-    levels = list(dict.fromkeys(noise_of(score) for score in scores))
-    for k, level in enumerate(levels):
-        some = [s for s in scores if noise_of(s) == level]
-        for column, values in enumerate(([s.coverage for s in some], [s.efficiency for s in some])):
-            bar = go.Bar(
-                x=[s.estimator for s in some], y=values, name=level, legendgroup=level, showlegend=column == 0,
-                marker={"color": colour(k)},
-            )  # fmt: skip
-            figure.add_trace(bar, row=1, col=column + 1)
-    figure.add_hline(y=0.95, line={"dash": "dash", "color": "#D55E00"}, row=1, col=1)
-    figure.add_hline(y=1.0, line={"dash": "dash", "color": "#D55E00"}, row=1, col=2)
-    figure.update_yaxes(type="log", row=1, col=2)
-    figure.update_layout(
-        height=420, margin={"l": 50, "r": 20, "t": 40, "b": 50}, legend={"orientation": "h", "y": -0.3}
-    )
-    return figure
-
-
-def _maps(scores: Sequence[Score], table: Table, rows: Rows) -> go.Figure:
-    """Noise runs by initial guesses at the highest level, coloured by how each run ended."""
-    level = noise_of(scores[-1])
-    some = [score for score in scores if noise_of(score) == level]
-    lines = -(-len(some) // _MAPS_A_ROW)
-    figure = make_subplots(
-        rows=lines,
-        cols=_MAPS_A_ROW,
-        subplot_titles=[s.estimator for s in some],
-        vertical_spacing=0.4 / max(lines, 1) / 2,
-    )
-    share = np.linspace(0.0, 1.0, len(STATUSES) + 1)
-    scale = [[share[k + side], shade] for k, shade in enumerate(_STATUS_COLOURS) for side in (0, 1)]
-    for k, score in enumerate(some):
-        at = rows[_key(score)]
-        seeds, guesses = table["seed"][at], table["guess"][at]
-        ended = np.full((int(seeds.max()) + 1, int(guesses.max()) + 1), np.nan)
-        ended[seeds, guesses] = [STATUSES.index(status) for status in table["status"][at]]
-        error = np.full(ended.shape, np.nan)
-        error[seeds, guesses] = table["torque_error"][at]
-        figure.add_trace(
-            go.Heatmap(
-                z=ended, customdata=error, zmin=-0.5, zmax=len(STATUSES) - 0.5, colorscale=scale, xgap=1, ygap=1,
-                showscale=k == 0,
-                colorbar={"tickvals": list(range(len(STATUSES))), "ticktext": list(STATUSES)},
-                hovertemplate="guess %{x}, noise run %{y}: torque error %{customdata:.3g}<extra></extra>",
-            ),
-            row=k // _MAPS_A_ROW + 1,
-            col=k % _MAPS_A_ROW + 1,
-        )  # fmt: skip
-    figure.update_layout(height=80 + 230 * lines, margin={"l": 40, "r": 20, "t": 40, "b": 30})
-    return figure
-
-
-def _failures(table: Table) -> Html:
-    """What failed estimators said, how often."""
-    counts: dict[tuple[str, str], int] = {}
-    for estimator, status, message in zip(table["estimator"], table["status"], table["message"], strict=True):
-        if status == "failed":
-            counts[str(estimator), str(message)] = counts.get((str(estimator), str(message)), 0) + 1
-    if not counts:
-        return paragraph("No run failed.")
-    most = sorted(counts.items(), key=lambda item: -item[1])[:30]
-    return as_table(("estimator", "runs", "what it said"), [(who, count, what) for (who, what), count in most])
-
-
-def _group_section(name: str, title: str, scores: list[Score], table: Table, rows: Rows) -> Html:
+def _group_section(name: str, title: str, entries: list[Entry]) -> Html:
+    levels = {level: list(group) for level, group in groupby(entries, key=lambda one: one.level)}
+    last, noisiest = list(levels.items())[-1]
     return section(
         name,
         title,
-        _scores_table(scores),
-        heading("Errors: quartiles, and the middle 90 %"),
-        plot(_boxes(scores, table, rows)),
+        tabs(
+            {
+                level: join(
+                    _table(some, _ACCURACY, "How good the answers are"),
+                    _table(some, _ENDS, "How the runs ended, and what they cost"),
+                )
+                for level, some in levels.items()
+            }
+        ),
+        heading("Errors", "median, quartiles, and the middle 90 % of the runs"),
+        plot(boxes(entries), least=_WIDTH),
         heading("Error against time"),
-        plot(_against_time(scores)),
+        plot(against_time(entries), least=_WIDTH),
         heading("How honest the intervals are, and how good the estimate could be"),
-        plot(_honesty(scores)),
-        heading(f"Convergence at {noise_of(scores[-1])}"),
-        plot(_maps(scores, table, rows)),
+        plot(honesty(entries), least=_WIDTH),
+        heading("Convergence", f"{last}; the share of runs that converged"),
+        plot(
+            maps(noisiest),
+            "Across: initial guesses, from the best to the worst. Up: noise runs. An estimator that does not look at "
+            "the guess has rows of one colour. Runs that did not converge are marked.",
+            least=_WIDTH,
+        ),
     )
+
+
+def _levels(levels: Sequence[Level]) -> Html:
+    """What the recordings are like that everything is learnt from."""
+    columns = ("robot", "noise", "torque away from a quiet robot's, %", "samples at a torque limit, %")
+    rows: list[list[Cell]] = [[_heading(one), noise_of(one), 100 * one.unrest, 100 * one.saturated] for one in levels]
+    words = (
+        "The noise of the encoders comes through the controller into the torque and shakes the robot; what an "
+        "estimator has to do with is not the noise of the torque sensors alone."
+    )
+    return join(heading("What the recordings are like"), as_table(columns, rows), paragraph(words, "note"))
+
+
+def _ends(table: Table) -> Html:
+    """What runs said that did not come to an answer to be trusted, how often."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for who, status, what in zip(table["estimator"], table["status"], table["message"], strict=True):
+        if status != "converged":
+            key = (str(who), str(status), _NUMBER.sub("…", str(what)))  # what differs in figures alone is one thing
+            counts[key] = counts.get(key, 0) + 1
+    if not counts:
+        return paragraph("Every run converged.")
+    most = sorted(counts.items(), key=lambda item: -item[1])[:40]
+    rows: list[list[Cell]] = [[who, status, count, what] for (who, status, what), count in most]
+    left = len(counts) - len(most)
+    return as_table(("estimator", "ended", "runs", "what it said"), rows, f"and {left} rarer ones" if left else "")
 
 
 def campaign_page(campaign: Campaign) -> Html:
     """The page."""
     study, table = campaign.study, campaign.table
-    rows = groups_of(table)
-    body: list[str] = [paragraph(_LEGEND.format(limit=100 * study.converged.torque_error))]
-    contents: dict[str, str] = {}
-    for title, group in groupby(campaign.scores, key=_heading):
+    by_robot: dict[str, list[Score]] = {}
+    for score in campaign.scores:
+        by_robot.setdefault(_heading(score), []).append(score)
+    entries = {title: _entries(scores, table) for title, scores in by_robot.items()}
+    short = [reading(some, title) for title, some in entries.items()]
+    done = len(table["status"])
+    if done < campaign.runs:
+        short.insert(0, paragraph(f"{done} of {campaign.runs} runs are done; figures are those of these runs.", "note"))
+    body: list[str] = [section("short", "In short", *short, paragraph(READING_MEANS, "note"), _levels(campaign.levels))]
+    contents = {"short": "In short"}
+    for title, some in entries.items():
         name = fresh("group")
         contents[name] = title
-        body.append(_group_section(name, title, list(group), table, rows))
-    body.append(section("failures", "What failed runs said", _failures(table)))
-    contents["failures"] = "Failures"
-    subtitle = f"{len(table['status'])} runs"
-    return page(f"Benchmark {study.name}", body, subtitle=subtitle, contents=contents)
+        body.append(_group_section(name, title, some))
+    limit = 100 * study.converged.torque_error
+    words: list[list[Cell]] = [[word, told.format(limit=limit)] for word, told in _WORDS]
+    body.append(section("failures", "What runs said that did not converge", _ends(table)))
+    body.append(section("words", "What the words mean", as_table(("word", "meaning"), words)))
+    contents |= {"failures": "Not converged", "words": "Words"}
+    return page(f"Benchmark {study.name}", body, subtitle=f"{done} runs", contents=contents)
 
 
 def write_campaign_report(campaign: Campaign, path: Path) -> None:

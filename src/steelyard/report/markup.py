@@ -135,17 +135,22 @@ def fresh(kind: str) -> str:
     return f"{kind}{next(_numbers)}"
 
 
-def plot(figure: go.Figure, caption: str = "", *, key: str = "", under: str = "", scene: str = "") -> Html:
-    """A figure that is drawn when it comes into view, with a key above and controls below."""
+def plot(
+    figure: go.Figure, caption: str = "", *, key: str = "", under: str = "", scene: str = "", least: int = 0
+) -> Html:
+    """A figure that is drawn when it comes into view, with a key above and controls below.
+
+    On a screen that is narrower than `least` pixels it is scrolled sideways.
+    """
     name, height = fresh("plot"), int(figure.layout.height or 320)
     figure.update_layout(template="none")
     spec = json.loads(figure.to_json())
     more = f' data-scene="{scene}"' if scene else ""
     words = f"<figcaption>{html(caption)}</figcaption>" if caption else ""
-    return Html(
-        f'<figure>{html(Html(key))}<div class="plot" style="--h:{height}px" data-spec="{name}"{more}></div>'
-        f"{html(Html(under))}{words}</figure>{data(spec, name)}"
-    )
+    drawn = f'<div class="plot" style="--h:{height}px" data-spec="{name}"{more}></div>'
+    if least:
+        drawn = f'<div class="sideways" tabindex="0"><div style="min-width:{least}px">{drawn}</div></div>'
+    return Html(f"<figure>{html(Html(key))}{drawn}{html(Html(under))}{words}</figure>{data(spec, name)}")
 
 
 def key(items: Sequence[tuple[str, str, str]]) -> Html:

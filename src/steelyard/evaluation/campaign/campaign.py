@@ -4,30 +4,25 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
+from ...errors import OptionError, SteelyardError
 from ...excitation.design import Progress
 from ...excitation.exchange import read_trajectory, write_trajectory
 from ...excitation.trajectory import Trajectory
 from ...files import whole_or_not
 from .cells import Task, tasks_of
-from .engine import Crew, Watch, run_tasks
+from .engine import PARTS, Crew, Say, Watch, Work, finished_rows, run_tasks, silent
 from .methods import Method, is_direct, label_of
 from .runs import run_task, single_thread
 from .scene import Scene, design_motions, load_settings, robot_with_friction
 from .settings import RobotSettings, Study
-from .summary import Score, references, summarise
-from .table import Table, table_name
-
-Say = Callable[[str], None]
-
-
-def silent(text: str) -> None:
-    """Nothing is said."""
+from .summary import Level, Reference, Score, levels, references, summarise
+from .table import Table, table_name, write_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +32,10 @@ class Campaign:
     study: Study
     table: Table
     scores: list[Score]
+    levels: list[Level]
     path: Path  # of the table
+    runs: int  # in the whole study
+    work: Work | None = None  # what was done for it this time; nothing when it is only looked at
 
 
 def _motions(
@@ -56,7 +54,12 @@ def _motions(
         for path, trajectory in zip(paths, design_motions(settings, study, progress), strict=True):
             write_trajectory(path, trajectory)
     # Read again, so that a study that is gone on with has the very same numbers.
-    return [read_trajectory(path) for path in paths]
+    try:
+        return [read_trajectory(path) for path in paths]
+    except SteelyardError as error:
+        raise OptionError(
+            f"{error}; delete it: both motions are designed again, and all runs along them are done again"
+        ) from None
 
 
 def scenes_of(study: Study, folder: Path, say: Say = silent, progress: Progress | None = None) -> list[Scene]:
@@ -71,6 +74,22 @@ def scenes_of(study: Study, folder: Path, say: Say = silent, progress: Progress 
     return scenes
 
 
+def _known(scenes: Sequence[Scene]) -> tuple[Mapping[tuple[str, str], Reference], list[Level]]:
+    with single_thread():
+        return references(scenes), levels(scenes)
+
+
+def _tell(study: Study, known: Mapping[tuple[str, str], Reference], folder: Path) -> None:
+    """Beside the table: what was done, and what the truth was."""
+    truth = {
+        f"{robot}, {friction}": {"names": one.names, "truth": one.truth.tolist(), "bound": one.bound.tolist()}
+        for (robot, friction), one in known.items()
+    }
+    with whole_or_not(folder / "study.json") as temporary:
+        told = {"study": study.model_dump(mode="json"), "truth": truth}
+        temporary.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
 def run_campaign(
     study: Study,
     folder: Path,
@@ -81,17 +100,25 @@ def run_campaign(
 ) -> Campaign:
     """Do a study in a folder, or go on with it; the table is the same whoever did how much of it."""
     scenes = scenes_of(study, folder, say, progress)
-    with single_thread():
-        known = references(scenes)
-    truth = {
-        f"{robot}, {friction}": {"names": one.names, "truth": one.truth.tolist(), "bound": one.bound.tolist()}
-        for (robot, friction), one in known.items()
-    }
-    with whole_or_not(folder / "study.json") as temporary:
-        told = {"study": study.model_dump(mode="json"), "truth": truth}
-        temporary.write_text(json.dumps(told, indent=1), encoding="utf-8")
-    table = run_tasks(tasks_of(scenes), folder, crew, watch)
-    return Campaign(study, table, summarise(table, known), folder / table_name())
+    known, quality = _known(scenes)
+    _tell(study, known, folder)
+    tasks = tasks_of(scenes)
+    work = run_tasks(tasks, folder, crew, watch, say)
+    total = sum(task.rows for task in tasks)
+    return Campaign(study, work.table, summarise(work.table, known), quality, folder / table_name(), total, work)
+
+
+def look_at_campaign(study: Study, folder: Path, say: Say = silent) -> Campaign:
+    """What a folder has of a study so far, while it is being done or after it was stopped."""
+    scenes = scenes_of(study, folder, say) if (folder / PARTS).is_dir() else []
+    tasks = tasks_of(scenes)
+    table = finished_rows(tasks, folder)
+    if table is None:
+        raise OptionError(f"no runs of {study.name}, as it is asked for, are in {folder} yet; run it without --so-far")
+    path = folder / f"so-far-{table_name()}"
+    write_table(table, path)
+    known, quality = _known(scenes)
+    return Campaign(study, table, summarise(table, known), quality, path, sum(task.rows for task in tasks))
 
 
 @dataclass(frozen=True)
@@ -107,23 +134,41 @@ class Cost:
         return self.runs * self.seconds_a_run / 3600.0
 
 
-def _tried(tasks: Sequence[Task], method: Method, guesses: int) -> float:
-    """CPU seconds a run, from one noise run of the last level, the noisiest."""
-    last = max((t for t in tasks if method in t.methods), key=lambda t: (t.noise, -t.seeds[0]))
-    some = last.guesses[:guesses]
-    task = replace(last, seeds=last.seeds[:1], guesses=some, methods=(method,))
+RECORDINGS = "(recordings and regressions)"
+
+
+def _tried(task: Task, methods: tuple[Method, ...], guesses: int) -> float:
+    """CPU seconds of one noise run."""
+    some = replace(task, seeds=task.seeds[:1], guesses=task.guesses[:guesses], methods=methods)
     begun = time.process_time()
-    run_task(task)
-    return (time.process_time() - begun) / len(some)
+    run_task(some)
+    return time.process_time() - begun
 
 
 def costs(study: Study, folder: Path, say: Say = silent, progress: Progress | None = None) -> list[Cost]:
-    """Try every estimator once and say what the whole study would cost."""
+    """Try every estimator once at the last level, the noisiest, and say what the whole study would cost.
+
+    Making a recording and its regression is told apart, as the estimators of a task share it; so do all guesses what
+    does not depend on them.
+    """
     tasks = tasks_of(scenes_of(study, folder, say, progress))
-    found = []
-    for label, method in {label_of(*method): method for task in tasks for method in task.methods}.items():
-        say(f"trying {label}")
-        runs = sum(len(t.seeds) * len(t.guesses) for t in tasks if method in t.methods)
-        # Estimators of the regression share its making among all guesses; so do they here.
-        found.append(Cost(label, runs, _tried(tasks, method, study.guesses if is_direct(method) else 1)))
-    return found
+    kinds: dict[tuple[str, ...], list[Task]] = {}
+    for task in tasks:
+        kinds.setdefault((task.preprocessing, *(label_of(*method) for method in task.methods)), []).append(task)
+    shared, recordings = 0.0, 0
+    found: dict[str, tuple[int, float]] = {}  # runs, and seconds of them all
+    for alike in kinds.values():
+        last = max(alike, key=lambda task: (task.noise, -task.seeds[0], -task.guesses[0]))
+        _tried(last, (), 1)  # what a process does once, it has done
+        base = _tried(last, (), 1)
+        runs = sum(len(task.seeds) for task in alike)
+        shared, recordings = shared + base * runs, recordings + runs
+        for method in last.methods:
+            say(f"trying {label_of(*method)}")
+            guesses = len(last.guesses) if is_direct(method) else 1
+            each = max(0.0, _tried(last, (method,), guesses) - base) / guesses
+            more = sum(len(task.seeds) * len(task.guesses) for task in alike)
+            before = found.get(label_of(*method), (0, 0.0))
+            found[label_of(*method)] = (before[0] + more, before[1] + each * more)
+    made = [Cost(label, count, seconds / count) for label, (count, seconds) in found.items()]
+    return [Cost(RECORDINGS, recordings, shared / max(1, recordings)), *made]

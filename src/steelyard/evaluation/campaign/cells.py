@@ -4,7 +4,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -13,10 +14,22 @@ from .methods import Method, is_direct, label_of
 from .scene import Noise, Scene
 from .settings import prepared_methods
 
+_ROOMS = ("robot", "dynamics", "physics", "excitation", "data", "simulation", "identification", "evaluation")
 # Guesses that one task of an estimator that simulates takes on: minutes of work, not hours.
 _GUESSES_A_TASK = 5
 # Noise runs of one motion that share a factorisation.
 _SEEDS_A_TASK = 16
+
+
+@cache
+def _code() -> str:
+    """A hash of the sources that rows follow from: rows of two states of the code do not belong in one table."""
+    package = Path(__file__).parents[2]
+    digest = hashlib.sha256(__version__.encode())
+    for room in _ROOMS:
+        for path in sorted((package / room).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +47,7 @@ class Task:
     def key(self) -> str:
         """A name for its part of the table, by all that it depends on."""
         labels = [label_of(*method) for method in self.methods]
-        told = [__version__, self.scene.key, *self.noise, self.preprocessing, self.seeds, self.guesses, labels]
+        told = [_code(), self.scene.key, *self.noise, self.preprocessing, self.seeds, self.guesses, labels]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
     @property

@@ -197,6 +197,15 @@ class Scene:
         sensors = Sensors(position_noise=noise.position, torque_noise=noise.torque)
         return record(self.loop, sensors, rng, cartesian=False, seed_note=seed)
 
+    def unrest(self, noise: Noise) -> tuple[float, float]:
+        """How far the measured torque is from a quiet robot's, ‖tau − tau_quiet‖/‖tau_quiet‖, and samples at a limit.
+
+        The encoders' noise comes through the controller into the torque, and shakes the robot.
+        """
+        measured, quiet = self.recording(noise, 0), self.loop.run().tau
+        held = np.abs(measured.more["tau_commanded"]) >= 0.999 * self.robot.limits.torque
+        return float(np.linalg.norm(measured.tau - quiet) / np.linalg.norm(quiet)), float(held.any(axis=1).mean())
+
     def guess(self, index: int) -> Robot:
         """An initial guess, the same for every estimator and every noise."""
         rng = np.random.default_rng(seeds_for(self.study.seed, self.name, self.friction, "guess", index))

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator
 
 from ...errors import OptionError, SteelyardError, unknown_name
 from ...physics.friction import FRICTION_NAMES
@@ -88,7 +88,17 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 List = BeforeValidator(tuple_of_list)
-Levels = Annotated[tuple[NotNegative, ...], List, Field(min_length=1)]
+
+
+def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value} stands here {values.count(value)} times; once is enough")
+    return values
+
+
+Once = AfterValidator(_once)  # what stands twice would be counted twice
+Levels = Annotated[tuple[NotNegative, ...], List, Field(min_length=1), Once]
 
 
 class RobotSettings(Fields):
@@ -133,10 +143,14 @@ class Study(Fields):
     name: str = "study"
     seed: Annotated[int, Field(ge=0)] = 1
     robots: Annotated[tuple[Annotated[RobotSettings, BeforeValidator(_robot)], ...], List, Field(min_length=1)]
-    friction: Annotated[tuple[Annotated[str, _said(_friction)], ...], List, Field(min_length=1)] = ("coulomb-viscous",)
+    friction: Annotated[tuple[Annotated[str, _said(_friction)], ...], List, Field(min_length=1), Once] = (
+        "coulomb-viscous",
+    )
     noise: NoiseSettings
     estimators: Annotated[tuple[Annotated[tuple[str, dict[str, Any]], _said(_method)], ...], List, Field(min_length=1)]
-    preprocessing: Annotated[tuple[Annotated[str, _said(_preprocessing)], ...], List, Field(min_length=1)] = ("auto",)
+    preprocessing: Annotated[tuple[Annotated[str, _said(_preprocessing)], ...], List, Field(min_length=1), Once] = (
+        "auto",
+    )
     guesses: Count = 1
     guess_deviation: NotNegative = 0.15
     seeds: Count | None = None  # as many as base parameters

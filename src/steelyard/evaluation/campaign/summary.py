@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .cells import levels_of
 from .scene import Scene
 from .table import Table
 
@@ -27,6 +28,23 @@ class Reference:
 def references(scenes: Sequence[Scene]) -> dict[tuple[str, str], Reference]:
     """The truths of scenes, by robot and friction."""
     return {(s.name, s.friction): Reference(s.base.short_names, s.truth, s.bound) for s in scenes}
+
+
+@dataclass(frozen=True)
+class Level:
+    """What recordings at a level of noise are like, told by the first of them."""
+
+    robot: str
+    friction: str
+    position_noise: float
+    torque_noise: float
+    unrest: float  # ‖tau − tau_quiet‖/‖tau_quiet‖
+    saturated: float  # share of samples with a torque at its limit
+
+
+def levels(scenes: Sequence[Scene]) -> list[Level]:
+    """Every level of noise of scenes."""
+    return [Level(s.name, s.friction, *noise, *s.unrest(noise)) for s in scenes for noise in levels_of(s)]
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,12 @@ class Score:
     seconds: float  # mean, of the estimate alone
     statistics_seconds: float  # mean, of its intervals
     iterations: float
-    simulations: float
+    evaluations: float  # passes of the dynamic model over the motion: the regressor's, and each simulation
+
+    @property
+    def not_converged(self) -> float:
+        """Share of all runs that came to an answer and says that it is not to be trusted."""
+        return max(0.0, 1.0 - self.converged - self.wrong - self.failed)
 
 
 def _median(values: Array) -> float:
@@ -113,7 +136,7 @@ def _score(key: tuple[Any, ...], rows: Table, reference: Reference) -> Score:
         seconds=_mean(rows["seconds"]),
         statistics_seconds=_mean(rows["statistics_seconds"]),
         iterations=_median(rows["iterations"].astype(float)),
-        simulations=_median(rows["simulations"].astype(float)),
+        evaluations=_median(rows["evaluations"].astype(float)),
     )
 
 
@@ -134,6 +157,6 @@ def summarise(table: Table, known: Mapping[tuple[str, str], Reference]) -> list[
     return sorted(scores, key=lambda s: (s.robot, s.friction, s.preprocessing, s.position_noise, s.torque_noise))
 
 
-def as_records(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """Scores as plain mappings."""
-    return [asdict(score) for score in scores]
+def as_records(values: Sequence[Score] | Sequence[Level]) -> list[dict[str, Any]]:
+    """Scores or levels as plain mappings."""
+    return [asdict(one) | ({"not_converged": one.not_converged} if isinstance(one, Score) else {}) for one in values]
