@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...compiled import one_blas_thread
 from ...dynamics import BaseParameters, base_parameters, known_torque, regressor
 from ...errors import DataError, OptionError
 from ...robot.robot import Robot
@@ -134,9 +135,12 @@ def _instant(state: OnlineState, sample: Sample) -> Instant:
 
 def step(state: OnlineState, sample: Sample) -> OnlineState:
     """The state after one more sample."""
-    now = _instant(state, sample)
-    plan, t = state.plan, float(sample.t)
-    first = state.samples == 0
+    with one_blas_thread():  # at these sizes threads wait for each other longer than they work
+        return _stepped(state, _instant(state, sample), float(sample.t))
+
+
+def _stepped(state: OnlineState, now: Instant, t: float) -> OnlineState:
+    plan, first = state.plan, state.samples == 0
     if isinstance(plan, RowTracking):
         belief: AnyBelief = plan.advance(state.belief, now)  # type: ignore[arg-type]
         return replace(state, belief=belief, begun=t if first else state.begun, t=t, samples=state.samples + 1)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
+from ...compiled import one_blas_thread
 from ...dynamics import BaseParameters, base_parameters, known_torque, regressor
 from ...errors import DataError, OptionError, unknown_name
 from ...robot.parameters import JOINT_PROPERTIES
@@ -372,10 +373,15 @@ def _with_block(state: WatchState) -> tuple[WatchState, list[Event]]:
 
 def observe(state: WatchState, t: float, q: Array, tau: Array) -> tuple[WatchState, list[Event]]:
     """The watch after one more sample, and what it has found; samples that are not finite or not later are left out."""
-    settings = state.plan.settings
     late = state.chain is not None and t <= state.chain.t
     if late or not (np.isfinite(q).all() and np.isfinite(tau).all()):
         return state, []
+    with one_blas_thread():
+        return _observed(state, t, q, tau)
+
+
+def _observed(state: WatchState, t: float, q: Array, tau: Array) -> tuple[WatchState, list[Event]]:
+    settings = state.plan.settings
     chain, now = settings.rates.push(state.chain, t, q, tau)
     state = replace(state, chain=chain, samples=state.samples + 1, begun=t if state.samples == 0 else state.begun)
     if not now.settled or now.t < state.next_row:
