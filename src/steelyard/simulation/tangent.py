@@ -45,7 +45,8 @@ def _step(robot: Robot, directions: Array, dt: float, q: Array, qd: Array, qdd: 
     P, V = (_middle(x) for x in torque_gradients(robot, q, qd, qdd))
     M, every = _middle(mass_matrix(robot, q)), np.arange(robot.n)
     V[:, every, every] += _dry_slope(robot, qd)
-    W = _middle(regressor(robot, q, qd, qdd) @ directions)
+    moved = np.flatnonzero(directions.any(axis=1))
+    W = _middle(regressor(robot, q, qd, qdd)[:, :, moved] @ directions[moved])
     G = np.linalg.inv(M + 0.5 * dt * V + 0.25 * dt**2 * P)
     E = 2.0 * G @ M
     E[:, every, every] -= 1.0

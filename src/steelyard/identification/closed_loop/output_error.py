@@ -105,8 +105,10 @@ class Search:
     def first(self) -> tuple[State, list[int]]:
         """The first guess that can be simulated, or the one that goes farthest; and how far."""
         best: tuple[State, list[int]] | None = None
-        for guess in (self.shape.first, *([self.second()] if self.second is not None else [])):
-            state, rows = self._begun(guess)
+        for guess in (lambda: self.shape.first, self.second):
+            if guess is None:
+                break
+            state, rows = self._begun(guess())
             if best is None or sum(rows) > sum(best[1]):
                 best = state, rows
             if rows == [len(y) for y in self.measured]:
