@@ -1,7 +1,7 @@
 """Tables in text: CSV and its relatives, a block of lines at a time.
 
-pandas parses a block at full speed. Where it stumbles, or where a number is missing or not finite, the block is read
-again line by line, so that every fault is known with its line and its column.
+Compiled code reads the lines that are written plainly. A line that it leaves is read again by itself, so that every
+fault is known with its line and its column.
 """
 
 import csv
@@ -20,18 +20,13 @@ from ..errors import DataError
 from . import units
 from .blocks import CHUNK_BYTES, Block, Fault, Log
 from .columns import unit_in
+from .lines import BLANK, read_lines
 
 JOINTS, ABOUT = "# joints:", "# about:"
 COMMENTS = ("#", "%", "//")
 DELIMITERS = (";", "\t", ",", "|", None)  # None: spaces
 LONGEST_LINE = 16 * 2**20
 SAMPLE_LINES = 60
-# What pandas reads in its own way (True is 1, a quote may hide a line end) or stumbles over. One byte of each is looked
-# for first: that runs at the speed of memory.
-_ODD = (
-    *((mark, mark) for mark in (b"\0", b"#", b"%", b'"', b"_")),
-    *((b"/", b"//"), (b"u", b"rue"), (b"U", b"RUE"), (b"s", b"alse"), (b"S", b"ALSE")),
-)
 _CLOCK = re.compile(r"\d:\d\d")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
@@ -93,11 +88,13 @@ def _chunks(path: Path) -> Iterator[tuple[bytes, bool]]:
         for piece in _pieces(path):
             if old_mac is None:
                 old_mac = b"\r" in piece and b"\n" not in piece
-            chunk = carry + (piece.replace(b"\r", b"\n") if old_mac else piece)
-            end = chunk.rfind(b"\n") + 1
+            if old_mac:
+                piece = piece.replace(b"\r", b"\n")
+            end = piece.rfind(b"\n") + 1
             if end:
-                yield chunk[:end], True
-            carry = chunk[end:]
+                yield b"".join((carry, memoryview(piece)[:end])), True
+                carry = b""
+            carry += piece[end:]
             if len(carry) > LONGEST_LINE:
                 raise DataError(f"no line ends within {LONGEST_LINE} bytes; this is not a table in text")
     except UnicodeDecodeError as error:
@@ -246,19 +243,17 @@ class Delimited:
         """The rows; a last row that was cut off is dropped."""
         line, waiting = 1, None
         for chunk, ended in _chunks(self.path):
-            lines_in = chunk.count(b"\n") + (not ended)
-            skip = max(0, min(self.first_line - line, lines_in))
-            for _ in range(skip):
-                chunk = chunk[chunk.find(b"\n") + 1 :] if b"\n" in chunk else b""
+            start = 0
+            while line < self.first_line and start < len(chunk):
+                start = chunk.find(b"\n", start) + 1 or len(chunk)
+                line += 1
             if waiting is not None:
                 yield waiting[0]
-            if chunk:
-                waiting = self._fast(chunk, line + skip, lines_in - skip, wanted, ended) or self._careful(
-                    chunk, line + skip, wanted, ended
-                )
-            else:
-                waiting = None
-            line += lines_in
+            waiting = None
+            if start < len(chunk):
+                block, cut_off, count = self._block(chunk, start, line, wanted, ended)
+                waiting = block, cut_off
+                line += count
         if waiting is not None:
             block, cut_off = waiting
             if cut_off:
@@ -269,59 +264,29 @@ class Delimited:
                 log.note("the last line has no end; if the file was cut off there, its last number may be short")
             yield block
 
-    def _fast(
-        self, chunk: bytes, line: int, lines_in: int, wanted: Sequence[int], ended: bool
-    ) -> tuple[Block, bool] | None:
-        """The rows by pandas, None where anything is out of the ordinary."""
-        import pandas as pd
-
-        if any(byte in chunk and text in chunk for byte, text in _ODD):
-            return None
-        every = self.width == self._physical == len(wanted)
-        dtype = np.float64 if every else {k: np.float64 if k in set(wanted) else object for k in range(self._physical)}
-        try:
-            frame = pd.read_csv(
-                io.BytesIO(chunk),
-                header=None,
-                sep=r"\s+" if self.delimiter is None else self.delimiter,
-                decimal=self.decimal,
-                dtype=dtype,
-                low_memory=False,
-            )
-        except (ValueError, OverflowError):  # pandas' own parser errors are among these
-            return None
-        if frame.shape[1] != self._physical:
-            return None
-        if self._physical - 1 not in wanted and self._physical == self.width and frame.iloc[:, -1].isna().any():
-            return None  # a row may be short
-        table = frame.to_numpy() if every else np.column_stack([frame[k].to_numpy() for k in wanted])
-        values = table[:, list(wanted)] if every and list(wanted) != list(range(self.width)) else table
-        if not np.isfinite(values).all():
-            return None
-        lines = np.arange(line, line + len(values))
-        if len(values) != lines_in:
-            numbers = [k for k, raw in enumerate(io.BytesIO(chunk), line) if raw.strip()]
-            if len(numbers) != len(values):
-                return None
-            lines = np.array(numbers)
-        return Block(values, lines), False
-
-    def _careful(self, chunk: bytes, line: int, wanted: Sequence[int], ended: bool) -> tuple[Block, bool]:
-        """The rows one by one, with their faults, and whether the last of them looks cut off."""
-        rows, lines, faults = list[list[float]](), list[int](), list[Fault]()
-        short = False
-        for number, raw in enumerate(io.BytesIO(chunk), line):
-            text = _text(raw).strip()
+    def _block(
+        self, chunk: bytes, start: int, line: int, wanted: Sequence[int], ended: bool
+    ) -> tuple[Block, bool, int]:
+        """The rows of a chunk from `start` on, whether the last of them looks cut off, and how many lines they are."""
+        values, kind = read_lines(chunk, start, self.delimiter, self.decimal, wanted, (self._physical, self.width))
+        faults, short = dict[int, str](), False
+        for k in np.flatnonzero(kind >= 0).tolist():
+            end = chunk.find(b"\n", kind[k])
+            text = _text(chunk[kind[k] : len(chunk) if end < 0 else end]).strip()
             if not text or text.startswith(COMMENTS):
+                kind[k] = BLANK
                 continue
-            fault, row, short = self._row(text, number, wanted)
+            fault, values[k], short = self._row(text, line + k, wanted)
             if fault is not None:
-                faults.append(Fault(len(rows), number, fault))
-            rows.append(row)
-            lines.append(number)
-        values = np.array(rows, dtype=np.float64).reshape(len(rows), len(wanted))
-        last_is_faulty = bool(faults) and faults[-1].row == len(rows) - 1
-        return Block(values, np.array(lines, dtype=np.int64), tuple(faults)), last_is_faulty and (short or not ended)
+                faults[k] = fault
+        lines = np.arange(line, line + len(kind))
+        keep = kind != BLANK
+        if not keep.all():
+            values, lines = values[keep], lines[keep]
+        rows = np.cumsum(keep) - 1
+        last_is_faulty = bool(faults) and rows[max(faults)] == len(values) - 1
+        told = tuple(Fault(int(rows[k]), line + k, what) for k, what in faults.items())
+        return Block(values, lines, told), last_is_faulty and (short or not ended), len(kind)
 
     def _row(self, text: str, number: int, wanted: Sequence[int]) -> tuple[str | None, list[float], bool]:
         """What is wrong with a row, its numbers, and whether it has too few."""

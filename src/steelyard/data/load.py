@@ -1,7 +1,6 @@
 """Recordings from files: one verb, the format by what the file holds."""
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from .blocks import Log, RowMajor, Source, one_line
 from .delimited import Delimited, TextTable
 from .mapping import Mapping, read_mapping
 from .plan import make_plan
-from .recording import Recording
+from .recording import Recording, read_only
 from .stream import RecordingStream
 
 # How files of a kind begin
@@ -159,25 +158,38 @@ def open_recording(
         raise DataError(f"{path} cannot be read: {one_line(error.strerror or error)}") from None
 
 
-def _joined(parts: Iterable[Recording], stream: RecordingStream) -> Recording:
-    blocks = list(parts)
-    first = blocks[0]
+class _Growing:
+    """Rows laid one behind the other in memory that grows where it stands: what is long is never held twice."""
 
-    def whole(name: str) -> np.ndarray | None:
-        found = [getattr(block, name) for block in blocks]
-        return None if found[0] is None else np.concatenate(found)
+    def __init__(self, first: np.ndarray) -> None:
+        self.rows, self.array = 0, np.empty_like(first)
 
-    more = {name: np.concatenate([block.more[name] for block in blocks]) for name in first.more}
-    return Recording(
-        np.concatenate([block.t for block in blocks]),
-        np.concatenate([block.q for block in blocks]),
-        np.concatenate([block.tau for block in blocks]),
-        whole("qd"),
-        whole("qdd"),
-        first.joints,
-        more,
-        stream.about,
-    )
+    def add(self, block: np.ndarray) -> None:
+        end = self.rows + len(block)
+        if end > len(self.array):
+            self.array.resize((end + end // 4, *block.shape[1:]), refcheck=False)
+        self.array[self.rows : end] = block
+        self.rows = end
+
+    def all(self) -> np.ndarray:
+        self.array.resize((self.rows, *self.array.shape[1:]), refcheck=False)
+        return read_only(self.array)
+
+
+def _channels(block: Recording) -> dict[str, np.ndarray]:
+    main = {name: getattr(block, name) for name in ("t", "q", "tau", "qd", "qdd")}
+    more = {f"more.{name}": x for name, x in block.more.items()}
+    return {name: x for name, x in (main | more).items() if x is not None}
+
+
+def _joined(stream: RecordingStream) -> Recording:
+    grown: dict[str, _Growing] = {}
+    for block in stream:
+        for name, x in _channels(block).items():
+            grown.setdefault(name, _Growing(x)).add(x)
+    whole = {name: each.all() for name, each in grown.items()}
+    more = {name.removeprefix("more."): whole.pop(name) for name in list(whole) if name.startswith("more.")}
+    return Recording(**whole, joints=stream.joints, more=more, about=stream.about)
 
 
 def load_recording(
@@ -196,4 +208,7 @@ def load_recording(
     otherwise, and says so in `about["repairs"]`.
     """
     stream = open_recording(path, robot, mapping, topic=topic, repair=repair)
-    return _joined(stream, stream)
+    try:
+        return _joined(stream)
+    except MemoryError:
+        raise DataError(f"{path}: too large for this machine's memory") from None

@@ -13,6 +13,7 @@ from .blocks import Array, Block, Fault, Log, Source
 from .columns import QUANTITIES, Columns, by_name, by_width, numbered, places_of, says_its_unit, unit_in
 from .conversion import Conversion, conversion_for
 from .mapping import Mapping, Signal
+from .recording import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,4 +347,4 @@ def converted(plan: Plan, name: str, values: Array) -> Array:
     """One quantity of a block, in SI, in the order of the robot's joints."""
     with np.errstate(over="ignore", invalid="ignore"):
         x = plan.conversions[name](np.ascontiguousarray(values[:, plan.slots[name]]))
-    return x if plan.order == tuple(range(x.shape[1])) else x[:, list(plan.order)]
+    return read_only(x if plan.order == tuple(range(x.shape[1])) else x[:, list(plan.order)])

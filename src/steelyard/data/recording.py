@@ -39,6 +39,12 @@ def _frozen(name: str, x: Any, shape: tuple[int, ...] | None) -> Array:
     return values
 
 
+def read_only(x: Array) -> Array:
+    """An array that nobody writes to any more, so that recordings can share it."""
+    x.setflags(write=False)
+    return x
+
+
 def default_joints(n: int) -> tuple[str, ...]:
     """Names for joints that have none."""
     return tuple(f"joint{k + 1}" for k in range(n))

@@ -1,0 +1,1 @@
+"""The compiled reader of numbers in text."""
