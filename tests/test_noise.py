@@ -55,3 +55,26 @@ def test_whitening_undoes_colouring(rng):
     white = noise.whitened(e[:, None])[:, 0]
     assert np.std(white) == pytest.approx(1.0, rel=0.03)
     assert abs(np.corrcoef(white[1:], white[:-1])[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("differences", [1, 2])
+@pytest.mark.parametrize("through", [[1.0], [1.0, -0.5], [1.0, 0.3]])
+def test_sums_of_differentiated_noise_have_the_variance_that_the_model_says(rng, differences, through):
+    """Smooth weights, as regressors are, on what is left when differentiated noise cancels."""
+    t = np.linspace(0, 1, 3000)
+    W = np.column_stack([np.sin(20 * t), np.sin(50 * t) ** 2, t * (1 - t)])
+    raw = scipy.signal.lfilter([1.0], through, rng.normal(size=(300, 3200)), axis=1)[:, 200:]
+    draws = np.diff(raw, n=differences, axis=1)
+    W = W[: draws.shape[1]]
+    true = np.std(draws @ W, axis=0)
+    noises = [fit_noise(*everywhere(e)) for e in draws[:20]]
+    said = np.median([np.linalg.norm(noise.coloured(W), axis=0) for noise in noises], axis=0)
+    # An autoregression alone would say up to a hundred times too much.
+    np.testing.assert_allclose(said, true, rtol=0.5)
+
+
+def test_noise_that_is_not_differentiated_is_not_taken_for_it(rng):
+    for a in ([1.0], [1.0, -0.9], [1.0, 0.7], [1.0, -1.5, 0.7]):
+        for _ in range(20):
+            e = scipy.signal.lfilter([1.0], a, rng.normal(size=3000))
+            assert fit_noise(*everywhere(e)).differences == 0

@@ -8,6 +8,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,12 @@ def _meat(problem: Problem, blocks: list[Rows], j: int, noise: Noise, share: flo
     """W_jᵀ Σ_j W_j: exact where the noise is white, else from blocks spread over the data."""
     columns = problem.model.active[j]
     M = np.zeros((problem.rank, problem.rank))
-    if noise.order == 0:
+    if noise.is_white:
         half = noise.innovation * problem.factors.parts[j].R[:, :-1]
         M[np.ix_(columns, columns)] = half.T @ half
         return M
-    for block in blocks:
-        W = np.where(block.use[:, j, None], block.of_joint(j, columns), 0.0)
+    rows = [np.where(block.use[:, j, None], block.of_joint(j, columns), 0.0) for block in blocks]
+    for W in [np.concatenate(rows)] if share == 1.0 else rows:
         half = noise.coloured(W)
         M[np.ix_(columns, columns)] += half.T @ half / share
     return M
@@ -88,6 +89,10 @@ def _settings(estimator: Estimator) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _joined(parts: list[NDArray]) -> list[NDArray]:
+    return [np.concatenate(parts)]
+
+
 def conclude(
     problem: Problem, fit: Fit, name: str, settings: Mapping[str, Any], seconds: float, about: Mapping[str, Any]
 ) -> Estimate:
@@ -98,14 +103,16 @@ def conclude(
     dof = np.nan_to_num(_leverage(problem, fit)) * share
     meat = np.zeros((problem.rank, problem.rank)) if fit.prior is None else fit.prior.copy()
     found = []
+    # Blocks that follow each other are one; noise that was differentiated cancels across them, as between rows.
+    known = fit_noise if share == 1.0 else partial(fit_noise, most_differences=0)
+    joined = _joined if share == 1.0 else list
     for j in range(problem.robot.n):
-        use = [block.use[:, j] for block in blocks]
-        e = [r[:, j] for r in residuals]
-        noise = fit_noise(e, use, dof[j])
+        use = joined([block.use[:, j] for block in blocks])
+        noise = known(joined([r[:, j] for r in residuals]), use, dof[j])
         found.append(_joint_residual(problem, j, blocks, residuals, noise))
         if fit.covariance is None:
             if fit.psi is not None:
-                noise = fit_noise([fit.psi(r)[:, j] for r in residuals], use, dof[j])
+                noise = known(joined([fit.psi(r)[:, j] for r in residuals]), use, dof[j])
             meat += fit.weights[j] ** 2 * _meat(problem, blocks, j, noise, share)
     if fit.covariance is None:
         P = fit.solution.inverse

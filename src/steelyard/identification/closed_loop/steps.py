@@ -18,6 +18,8 @@ _HALVINGS = 8
 # A simulation that ran away was wrong for some time before: so much of the way counts.
 TRUSTED_SHARE = 0.8
 _FEWEST_ROWS = 20
+# A step of so many standard deviations a parameter is small, and shrinks if it is below this share of the one before.
+_SMALL, _SHRINKS = 0.05, 0.5
 
 
 def cut(traces: list[Trace]) -> list[Trace]:
@@ -84,6 +86,15 @@ def simulated_step(
         if min(gains) >= 0 and max(gains) > 0:
             return trial, shorter, PART if k else ALL
     return theta, traces, PART
+
+
+def has_settled(step: float, before: float, rank: int, tolerance: float) -> bool:
+    """Whether a step in standard deviations, after one of `before`, was the last that is worth taking.
+
+    Edges of dry friction and rounding keep steps from shrinking for ever: one that is small and no longer shrinks will do.
+    """
+    size = step / np.sqrt(max(rank, 1))
+    return bool(size <= tolerance or (size <= _SMALL and step > _SHRINKS * before))
 
 
 def horizon(traces: list[Trace]) -> str:

@@ -11,7 +11,7 @@ from ..closed_loop.loops import Loop
 from ..closed_loop.physical_form import physical_step, possible_parameters
 from ..closed_loop.pieces import closed_pieces, refuse_terms, with_better_start
 from ..closed_loop.runs import Runs, simulated_problem, whole
-from ..closed_loop.steps import ALL, PART, POSSIBLE, first_simulation, horizon, simulated_step
+from ..closed_loop.steps import ALL, PART, POSSIBLE, first_simulation, has_settled, horizon, simulated_step
 from ..closed_loop.whiteness import loop_warning
 from ..fit import Fit, Progress, joint_variances, rank_message, silent
 from ..problem import Problem
@@ -38,7 +38,7 @@ class DIDIM:
 
     loop: Loop = field(default_factory=Loop)
     physical: bool = False
-    tolerance: float = 0.05  # of a step, in standard deviations
+    tolerance: float = 1e-3  # of a step, in standard deviations of white noise: coloured noise may leave far less
     repeats: int = 20
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class DIDIM:
         theta, traces, begun = first_simulation(problem, runs)
         regression = simulated_problem(problem, recordings, traces)
         solution, weights = solve(*regression.stacked(), problem.nominal), np.ones(problem.robot.n)
-        settled, done, how = False, 0, ALL
+        settled, done, how, last = False, 0, ALL, np.inf
         for done in range(1, self.repeats + 1):
             progress("simulating the loop again", done / self.repeats)
             variances = joint_variances(regression, solution.beta, solution.inverse, weights)
@@ -77,7 +77,7 @@ class DIDIM:
                 runs.pieces = pieces
                 traces = runs.traces(theta)
             regression = simulated_problem(problem, recordings, traces)
-            small = at_rest and step <= self.tolerance * np.sqrt(problem.rank)
+            small, last = at_rest and has_settled(step, last, problem.rank, self.tolerance), step
             if how != PART and whole(traces) and (small or step <= _ROUNDING * size):
                 settled = True
                 break

@@ -14,7 +14,7 @@ from ..closed_loop.loops import Loop, UnknownLoop, has_reference, is_known, meas
 from ..closed_loop.physical_form import physical_step, possible_parameters
 from ..closed_loop.pieces import ClosedPiece, Trace, acting, closed_pieces, recording_of, refuse_terms
 from ..closed_loop.runs import Runs, simulated_problem, whole
-from ..closed_loop.steps import ALL, PART, POSSIBLE, first_simulation, horizon, simulated_step
+from ..closed_loop.steps import ALL, PART, POSSIBLE, first_simulation, has_settled, horizon, simulated_step
 from ..fit import Fit, Progress, rank_message, silent
 from ..model import Experiment, Rows
 from ..noise import fit_noise
@@ -133,7 +133,7 @@ class IV:
     states: Literal["prepared", "measured"] = "prepared"
     instruments: Literal["auto", "loop", "reference"] = "auto"
     physical: bool = False
-    tolerance: float = 0.05  # of a step, in standard deviations
+    tolerance: float = 1e-3  # of a step, in standard deviations of white noise
     repeats: int = 20
 
     def __post_init__(self) -> None:
@@ -205,7 +205,7 @@ class IV:
         Z = simulated_problem(problem, recordings, traces)
         parts = _instrumented(self._unbiased(problem, held, theta, traces), Z)
         weights = 1.0 / _variances(parts, self._solved(problem, Z, parts, np.ones(problem.robot.n))[0].beta)
-        settled, done, how, beta = False, 0, ALL, problem.nominal
+        settled, done, how, beta, last = False, 0, ALL, problem.nominal, np.inf
         for done in range(1, self.repeats + 1):
             progress("simulating the instruments again", done / self.repeats)
             solution, wanted = self._solved(problem, Z, parts, weights)
@@ -217,7 +217,8 @@ class IV:
             Z = simulated_problem(problem, recordings, traces)
             parts = _instrumented(self._unbiased(problem, held, theta, traces), Z)
             weights = 1.0 / _variances(parts, solution.beta)
-            small = step <= max(self.tolerance * np.sqrt(problem.rank), 1e-9 * float(np.linalg.norm(y)))
+            small = has_settled(step, last, problem.rank, self.tolerance) or step <= 1e-9 * float(np.linalg.norm(y))
+            last = step
             if how != PART and whole(traces) and small:
                 settled = True
                 break
