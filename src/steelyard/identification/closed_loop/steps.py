@@ -91,7 +91,7 @@ def simulated_step(
 def has_settled(step: float, before: float, rank: int, tolerance: float) -> bool:
     """Whether a step in standard deviations, after one of `before`, was the last that is worth taking.
 
-    Edges of dry friction and rounding keep steps from shrinking for ever: one that is small and no longer shrinks will do.
+    Edges of dry friction and rounding keep steps from shrinking for ever: a small one that no longer shrinks will do.
     """
     size = step / np.sqrt(max(rank, 1))
     return bool(size <= tolerance or (size <= _SMALL and step > _SHRINKS * before))
