@@ -8,7 +8,6 @@
 import time
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,16 +102,15 @@ def conclude(
     dof = np.nan_to_num(_leverage(problem, fit)) * share
     meat = np.zeros((problem.rank, problem.rank)) if fit.prior is None else fit.prior.copy()
     found = []
-    # Blocks that follow each other are one; noise that was differentiated cancels across them, as between rows.
-    known = fit_noise if share == 1.0 else partial(fit_noise, most_differences=0)
+    # Blocks that follow each other are one: noise that was differentiated cancels across them, as between rows.
     joined = _joined if share == 1.0 else list
     for j in range(problem.robot.n):
         use = joined([block.use[:, j] for block in blocks])
-        noise = known(joined([r[:, j] for r in residuals]), use, dof[j])
+        noise = fit_noise(joined([r[:, j] for r in residuals]), use, dof[j])
         found.append(_joint_residual(problem, j, blocks, residuals, noise))
         if fit.covariance is None:
             if fit.psi is not None:
-                noise = known(joined([fit.psi(r)[:, j] for r in residuals]), use, dof[j])
+                noise = fit_noise(joined([fit.psi(r)[:, j] for r in residuals]), use, dof[j])
             meat += fit.weights[j] ** 2 * _meat(problem, blocks, j, noise, share)
     if fit.covariance is None:
         P = fit.solution.inverse

@@ -1,18 +1,21 @@
 """What residuals tell of the noise: its level and its colour, a model a joint.
 
-    e_t = (1 − z⁻¹)^d x_t,    x_t + a_1 x_{t−1} + … + a_p x_{t−p} = w_t,    w white
+    e_t + a_1 e_{t−1} + … + a_p e_{t−p} = w_t,    w white
 
-The order is chosen by BIC, and so is d, 0 nearly always. Filtering, decimation and forces that the model lacks all
-leave residuals that remember; taking them for independent makes intervals too short. What a controller makes of the
-noise of its encoders is differentiated noise, which over the slow motion of a robot all but cancels; no autoregression
-of moderate order shows that, and intervals without d would be ten times too long. Stoica and Moses, Spectral Analysis
-of Signals, 2005.
+The order is chosen by BIC. Filtering, decimation and forces that the model lacks all leave residuals that remember;
+taking them for independent makes intervals too short. Stoica and Moses, Spectral Analysis of Signals, 2005.
+
+What a controller makes of the noise of its encoders has been differentiated: over the slow motion of a robot it all but
+cancels, which no autoregression of moderate order shows, and intervals would be ten times too long. Where the spectrum
+falls towards zero, its low end is that of the residuals themselves, smoothed and rising with frequency.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.fft
+import scipy.optimize
 import scipy.signal
 from numpy.typing import NDArray
 
@@ -23,9 +26,10 @@ _MOST_LAGS = 30
 # Poles nearer to the unit circle than this are drawn in: a residual that never forgets would have no variance.
 _NEAREST_POLE = 0.9995
 _LONGEST = 20_000  # rows after which the answer to a single shock has died away, at that pole
-_MOST_DIFFERENCES = 2
-# Noise may be differentiated where the spectrum at zero is below this share of its mean.
+# Noise has been differentiated where neighbours disagree and the spectrum at zero is below this share of its mean.
 _BLUE = 0.5
+# Cycles a row below which the longest autoregression is blind, and how many ordinates of a periodogram make a mean.
+_LOW, _ORDINATES = 1.0 / _MOST_LAGS, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ class Noise:
     a: Array  # (p + 1,), a[0] = 1
     deviation: float  # of the residuals themselves
     autocorrelation: float  # from one row to the next
-    differences: int = 0
+    low: tuple[Array, Array] | None = None  # cycles a row, and the power there, where no autoregression tells it
 
     @property
     def order(self) -> int:
@@ -44,24 +48,31 @@ class Noise:
 
     @property
     def is_white(self) -> bool:
-        return self.order == self.differences == 0
+        return self.order == 0 and self.low is None
 
     @property
     def memory(self) -> float:
         """How many rows count as one: the spectrum at zero over the variance."""
-        if self.differences:
-            return 0.0
-        total = self.innovation**2 / max(float(self.a.sum()) ** 2, 1e-12)
-        return total / self.deviation**2 if self.deviation > 0 else 1.0
+        return float(self.power(np.zeros(1))[0]) / self.deviation**2 if self.deviation > 0 else 1.0
+
+    def power(self, f: Array) -> Array:
+        """The spectrum at frequencies in cycles a row; its mean is the variance."""
+        shape = np.abs(np.polyval(self.a[::-1], np.exp(-2j * np.pi * f))) ** 2
+        found = self.innovation**2 / np.maximum(shape, 1e-12)
+        return found if self.low is None else np.where(f < _LOW, np.interp(f, *self.low), found)
 
     def coloured(self, W: Array) -> Array:
-        """Lᵀ W with L Lᵀ the covariance of the noise over consecutive rows."""
-        for _ in range(self.differences):
-            nothing = np.zeros((1, *W.shape[1:]))
-            W = np.diff(W, axis=0, prepend=nothing, append=nothing)
-        if self.order == 0:
+        """Rows H with HᵀH = WᵀΣW, Σ the covariance of the noise over consecutive rows."""
+        if self.is_white:
             return self.innovation * W
-        return self.innovation * np.asarray(scipy.signal.lfilter([1.0], self.a, W[::-1], axis=0))[::-1]
+        if self.low is None:
+            return self.innovation * np.asarray(scipy.signal.lfilter([1.0], self.a, W[::-1], axis=0))[::-1]
+        size = scipy.fft.next_fast_len(2 * len(W), real=True)
+        Z = scipy.fft.rfft(W, size, axis=0)
+        weights = self.power(np.arange(len(Z)) / size) * (2.0 / size)
+        weights[0] *= 0.5
+        H = np.sqrt(weights)[:, None] * Z
+        return np.concatenate([H.real, H.imag])
 
     def whitened(self, W: Array) -> Array:
         """L⁻¹ W: rows whose noise is white and of unit variance; the first `order` rows have no whole past."""
@@ -80,86 +91,61 @@ def _lagged(e: Array, use: NDArray[np.bool_], lags: int) -> Array:
     return np.concatenate([rows[:, 1:], rows[:, :1]], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Autoregression:
-    """The best fit to some series, with no numbers where there are too few rows."""
+def _low_end(e: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+    """Frequencies and power of the slow part of residuals, means over some ordinates that never fall."""
+    f, density = scipy.signal.periodogram(np.where(mask, e, 0.0), window="hann", detrend=False)
+    count = int((f[1:] < 2.0 * _LOW).sum()) // _ORDINATES
+    if count < 2:
+        return None
+    # A frequency has half of what a periodogram says of both its signs, and rows that do not count have nothing.
+    means = density[1 : 1 + count * _ORDINATES].reshape(count, -1).mean(axis=1) / (2.0 * mask.mean())
+    middles = f[1 : 1 + count * _ORDINATES].reshape(count, -1).mean(axis=1)
+    return middles, np.asarray(scipy.optimize.isotonic_regression(means).x)
 
-    a: Array
-    information: float  # BIC a row, whatever was differenced: that changes no innovation
 
+def fit_noise(
+    residuals: Sequence[Array], use: Sequence[NDArray[np.bool_]], dof: float = 0.0, low: bool = True
+) -> Noise:
+    """The noise model of one joint from blocks of consecutive residuals; `dof` parameters were fitted to them.
 
-def _fit(series: Sequence[Array], use: Sequence[NDArray[np.bool_]], lags: int) -> _Autoregression | None:
+    `low` lets one block alone tell the low end of a spectrum that falls towards zero.
+    """
+    count = int(sum(int(mask.sum()) for mask in use))
+    squares = float(sum(float(e[mask] @ e[mask]) for e, mask in zip(residuals, use, strict=True)))
+    white = Noise(np.sqrt(squares / max(1.0, count - dof)), np.ones(1), np.sqrt(squares / max(1.0, count - dof)), 0.0)
+    lags = min(_MOST_LAGS, count // 20)
+    if lags < 1 or squares <= 0:
+        return white
     R = np.zeros((0, lags + 1))
     rows = 0
-    for e, mask in zip(series, use, strict=True):
+    for e, mask in zip(residuals, use, strict=True):
         lagged = _lagged(e, mask, lags)
         rows += len(lagged)
         R = absorb(R, lagged)
     if rows < 4 * lags or len(R) < lags + 1:
-        return None
+        return white
     # The remainder of the order p stands below row p of the last column.
     left = np.cumsum(R[::-1, -1] ** 2)[::-1]
-    bic = np.log(np.maximum(left, 1e-300 * left[0]) / rows) + np.arange(lags + 1) * np.log(rows) / rows
+    bic = rows * np.log(np.maximum(left, 1e-300 * left[0]) / rows) + np.arange(lags + 1) * np.log(rows)
     p = int(bic.argmin())
+    one = float(
+        sum(float((e[1:] * e[:-1])[mask[1:] & mask[:-1]].sum()) for e, mask in zip(residuals, use, strict=True))
+    )
+    autocorrelation = float(np.clip(one / squares, -1.0, 1.0))
+    if p == 0:
+        return Noise(white.innovation, white.a, white.deviation, autocorrelation)
     a = np.concatenate([[1.0], -np.linalg.lstsq(R[:p, :p], R[:p, -1], rcond=None)[0]])
     poles = np.roots(a)
     far = np.abs(poles) > _NEAREST_POLE
     if far.any():
         poles = np.where(far, poles * (_NEAREST_POLE / np.abs(poles)), poles)
         a = np.real(np.poly(poles))
-    return _Autoregression(a, float(bic[p]))
-
-
-def _gain(a: Array, differences: int) -> float:
-    """The deviation that innovations of one make."""
-    impulse = np.zeros(_LONGEST)
-    impulse[0] = 1.0
-    return float(np.linalg.norm(scipy.signal.lfilter(np.poly(np.ones(differences)), a, impulse)))
-
-
-def _summed(series: Sequence[Array], use: Sequence[NDArray[np.bool_]], times: int) -> list[Array]:
-    """Sums of sums, so often, over every stretch without a gap; what nobody knows of its start is a polynomial."""
-    out = []
-    for e, mask in zip(series, use, strict=True):
-        sums = np.zeros(len(e))
-        edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
-        for first, last in zip(edges[::2], edges[1::2], strict=True):
-            x = e[first:last]
-            for _ in range(times):
-                x = np.cumsum(x)
-            powers = np.polynomial.legendre.legvander(np.linspace(-1.0, 1.0, last - first), times - 1)
-            sums[first:last] = x - powers @ np.linalg.lstsq(powers, x, rcond=None)[0]
-        out.append(sums)
-    return out
-
-
-def fit_noise(
-    residuals: Sequence[Array],
-    use: Sequence[NDArray[np.bool_]],
-    dof: float = 0.0,
-    most_differences: int = _MOST_DIFFERENCES,
-) -> Noise:
-    """The noise model of one joint from blocks of consecutive residuals; `dof` parameters were fitted to them."""
-    count = int(sum(int(mask.sum()) for mask in use))
-    squares = float(sum(float(e[mask] @ e[mask]) for e, mask in zip(residuals, use, strict=True)))
-    deviation = np.sqrt(squares / max(1.0, count - dof))
-    white = Noise(deviation, np.ones(1), deviation, 0.0)
-    lags = min(_MOST_LAGS, count // 20)
-    if lags < 1 or squares <= 0:
-        return white
-    best = _fit(residuals, use, lags)
-    if best is None:
-        return white
-    differences = 0
-    while differences < most_differences and _BLUE * (float(best.a.sum()) * _gain(best.a, 0)) ** 2 > 1.0:
-        other = _fit(_summed(residuals, use, differences + 1), use, lags)
-        if other is None or other.information >= best.information:
-            break
-        best, differences = other, differences + 1
-    one = float(
-        sum(float((e[1:] * e[:-1])[mask[1:] & mask[:-1]].sum()) for e, mask in zip(residuals, use, strict=True))
-    )
-    autocorrelation = float(np.clip(one / squares, -1.0, 1.0))
     # Residuals that are far smoother than their rate leave a nearly singular fit: its shape is kept, and its size is
     # that of the residuals themselves.
-    return Noise(deviation / _gain(best.a, differences), best.a, deviation, autocorrelation, differences)
+    impulse = np.zeros(_LONGEST)
+    impulse[0] = 1.0
+    gain = float(np.linalg.norm(scipy.signal.lfilter([1.0], a, impulse)))
+    noise = Noise(white.deviation / gain, a, white.deviation, autocorrelation)
+    if low and len(residuals) == 1 and autocorrelation < 0.0 and noise.memory < _BLUE:
+        noise = replace(noise, low=_low_end(residuals[0], use[0]))
+    return noise

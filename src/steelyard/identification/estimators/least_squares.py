@@ -116,7 +116,7 @@ class WLS:
     def _coloured(self, problem: Problem, first: Solution, weights: Array) -> Fit:
         blocks, residuals, _ = residual_blocks(problem, first.beta, 400_000)
         models = [
-            fit_noise([e[:, j] for e in residuals], [b.use[:, j] for b in blocks], most_differences=0)
+            fit_noise([e[:, j] for e in residuals], [b.use[:, j] for b in blocks], low=False)
             for j in range(problem.robot.n)
         ]
         from ..factors import Factor, Factors, absorb
