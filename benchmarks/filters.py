@@ -77,10 +77,9 @@ def methods(noise):
     for name, cls in online.METHODS.items():
         if name == "RLS":
             continue
-        more = {"drift": 0.01} if name == "PF" else {}
-        yield f"{name}, parameters", cls(torque_noise=noise[1], **more), True
+        yield f"{name}, parameters", cls(torque_noise=noise[1]), True
         joint = {"on": "joint", "torque": "held", "position_noise": noise[0]}
-        yield f"{name}, joint state", cls(torque_noise=noise[1], **joint, **more), False
+        yield f"{name}, joint state", cls(torque_noise=noise[1], **joint), False
 
 
 def table(names, seeds, seconds, only):

@@ -201,14 +201,27 @@ class Positive:
         return found
 
 
-def _fattened(body: Array) -> Array:
+def fattened(body: Array) -> Array:
     """A body that extends in all directions: what is thin gets a thousandth of its size, a point mass a millimetre."""
+    if extent(body) == 3:
+        return body
     mass, com, inertia_com = mass_com_inertia(body)
     second = 0.5 * np.trace(inertia_com) * np.eye(3) - inertia_com
     values, axes = np.linalg.eigh(second)
     size = max(float(values.max()), float(mass) * 1e-6)
     second = (axes * np.maximum(values, 1e-6 * size if values.max() > 0 else size)) @ axes.T
     return from_mass_com_inertia(mass, com, np.trace(second) * np.eye(3) - second)
+
+
+def body_deviation(eta: Array, relative: float) -> Array:
+    """Standard deviations of log-Cholesky numbers (…, 10) of bodies whose mass, place and shape are off by a share."""
+    reach = np.exp(eta[..., 1:4])  # m, how far the mass spreads
+    body = np.empty_like(eta)
+    body[..., 0] = 0.5 * relative
+    body[..., 1:4] = relative
+    body[..., 4:7] = relative * reach.mean(axis=-1, keepdims=True)
+    body[..., 7:] = relative * np.maximum(reach, np.abs(eta[..., 7:]))
+    return body
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,8 +288,7 @@ class Physical:
         for k in self._bodies:
             body, name = self.robot.parameters[k : k + 10], self.robot.layout.bodies[k // 10]
             try:
-                thin = extent(body) < 3
-                bodies.append(log_cholesky(_fattened(body) if thin else body))
+                bodies.append(log_cholesky(fattened(body)))
             except ModelError as error:
                 raise ModelError(f"{name}: {error}; mend the model, or take coordinates='base'") from None
         return np.concatenate([*bodies, self._joint_start])
@@ -313,13 +325,7 @@ class Physical:
         return np.concatenate([turned, Y[..., self._split :] * slope], axis=-1)
 
     def deviation(self, relative: float) -> Array:
-        eta = self.start[: self._inertial].reshape(-1, 10)
-        reach = np.exp(eta[:, 1:4])  # m, how far the mass spreads
-        body = np.empty_like(eta)
-        body[:, 0] = 0.5 * relative
-        body[:, 1:4] = relative
-        body[:, 4:7] = relative * reach.mean(axis=1, keepdims=True)
-        body[:, 7:] = relative * np.maximum(reach, np.abs(eta[:, 7:]))
+        body = body_deviation(self.start[: self._inertial].reshape(-1, 10), relative)
         joint = relative * np.abs(self.robot.parameters[self._split :]) + UNKNOWN * self._scales[self._split :]
         joint[self._which] = self._soft.deviation(relative)
         return np.concatenate([body.ravel(), joint])

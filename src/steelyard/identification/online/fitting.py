@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ...data.recording import Recording
-from ...dynamics import BaseParameters, known_torque, regressor
+from ...dynamics import known_torque, regressor
 from ...errors import DataError, OptionError
 from ..fit import Fit, Progress, rank_message, silent
 from ..problem import Problem
 from ..solving import Solution, solve
 from . import recursive
-from .coordinates import Base
 from .kalman import Array, Gaussian
 from .particles import Cloud
+from .prior import parameter_covariance
 from .recursive import RecursiveState
 from .settings import RLS, Filter
 from .square_root import RootGaussian, triangle
@@ -39,14 +39,16 @@ def _told(problem: Problem, method: str, moved: float, lost: str) -> tuple[bool,
     return rest, f"{method} {told}" + (f"; {lost}" if lost else "")
 
 
-def _scale(settings: RLS, problem: Problem) -> Array:
+def _begin(settings: RLS, problem: Problem) -> RecursiveState:
+    """What is believed before the first row; terms and loads may be anything of the order of one."""
+    model, n = problem.model, problem.robot.n
     if settings.prior is not None:
-        return np.full(problem.rank, np.sqrt(settings.prior))
-    base: BaseParameters = problem.model.base
-    own = base.kept < problem.robot.layout.size
-    deviation = settings.relative * np.abs(problem.nominal) + 1.0
-    known = Base(problem.robot, base) if own.all() else None
-    return deviation if known is None else known.deviation(settings.relative)
+        return recursive.start(problem.nominal, np.sqrt(settings.prior), n)
+    own = problem.robot.layout.size
+    covariance = np.diag((settings.relative * np.abs(model.nominal) + 1.0) ** 2)
+    covariance[:own, :own] = parameter_covariance(problem.robot, settings.relative)
+    B = model.base.projection
+    return recursive.start_from(problem.nominal, B @ covariance @ B.T, n)
 
 
 def _pass(
@@ -69,8 +71,7 @@ def _pass(
 
 def fit_rows(settings: RLS, problem: Problem, progress: Progress) -> Fit:
     """Recursive least squares over the rows of a problem; where the noise is not given a first pass finds it."""
-    scale, n = _scale(settings, problem), problem.robot.n
-    begin = recursive.start(problem.nominal, scale, n)
+    begin = _begin(settings, problem)
     noise = per_joint(settings.noise, TORQUE_NOISE * usual_torque(problem.robot), "noise")
     if settings.noise is None:
         first, _ = _pass(settings, problem, begin, noise, progress)
@@ -79,7 +80,7 @@ def fit_rows(settings: RLS, problem: Problem, progress: Progress) -> Fit:
     moved = float(np.abs((state.estimate - before) / state.deviation).max())
     blind, lost = _blind(problem, noise)
     rest, message = _told(problem, settings.name, moved, lost)
-    solution = Solution(state.estimate, scale[:, None] * state.root, blind)
+    solution = Solution(state.estimate, state.scale[:, None] * state.root, blind)
     all_alike = settings.forgetting == 1.0
     return Fit(
         solution,
@@ -87,7 +88,7 @@ def fit_rows(settings: RLS, problem: Problem, progress: Progress) -> Fit:
         rest,
         message,
         1 if settings.noise is not None else 2,
-        prior=np.diag(scale**-2.0) if all_alike else None,
+        prior=np.asarray(np.linalg.inv(begin.covariance)) if all_alike else None,
         covariance=None if all_alike else state.covariance,
         about={"noise": noise.tolist()},
     )
@@ -116,7 +117,7 @@ def _noise(problem: Problem, settings: Filter) -> Array:
     usual = TORQUE_NOISE * usual_torque(robot)
     if settings.torque_noise is not None:
         return per_joint(settings.torque_noise, usual, "torque_noise")
-    state = recursive.start(problem.nominal, _scale(RLS(), problem), robot.n)
+    state = _begin(RLS(), problem)
     if settings.on == "parameters":
         state, _ = _pass(RLS(), problem, state, usual, silent)
         return np.maximum(state.noise, 1e-6 * usual)

@@ -4,7 +4,10 @@ Resampling copies particles, so the copies are shaken; by how much is the optima
 cloud is drawn towards its mean by as much as the shaking widens it (Musso, Oudjane, Le Gland, in "Sequential Monte
 Carlo Methods in Practice", 2001; West, "Mixture models, Monte Carlo, Bayesian updating", 1993).
 
-    h = (4 / (N (n + 2)))^(1/(n + 4)),    x ← x̄ + √(1 − h²) (x − x̄) + h √P ε
+    h = (4 / (N (n + 2)))^(1/(n + 4)),    x ← x̄ + f (√(1 − h²) (x − x̄) + h √P ε),    f² = (1 + Σw²) / (1 − Σw²)
+
+f makes up for what few particles lose: weighted by w about their own mean they spread less by 1 − Σw², and that mean is
+off by Σw² of their variance. Without it a cloud that is resampled a thousand times is sure of what it never learned.
 
 Where the likelihood is so sharp that fewer than half of the particles would count, it is taken in by shares, with a
 resampling and shaking between (tempering), or else a single particle would be left of the cloud.
@@ -80,20 +83,27 @@ def systematic(weights: Array, offset: float) -> Array:
     return np.minimum(np.searchsorted(edges / edges[-1], (np.arange(N) + offset) / N, side="right"), N - 1)
 
 
-def _spread_root(particles: Array, mean: Array) -> Array:
-    """A root of the cloud's covariance, also where it has fewer particles than dimensions."""
-    centred = (particles - mean) / np.sqrt(len(particles))
-    triangle: Array = np.linalg.qr(centred, mode="r")  # type: ignore[assignment]
+def _root(centred: Array) -> Array:
+    """A root of the covariance of rows about zero, also where they are fewer than dimensions."""
+    triangle: Array = np.linalg.qr(centred / np.sqrt(len(centred)), mode="r")  # type: ignore[assignment]
     return triangle.T
 
 
-def _shaken(particles: Array, rng: np.random.Generator) -> Array:
+def _resampled(particles: Array, log_weights: Array, rng: np.random.Generator) -> Array:
+    """Particles that count alike, copies shaken apart, with the mean and the (widened) covariance of the weighted."""
     N, n = particles.shape
+    weights = np.exp(log_weights)
+    mean = weights @ particles
+    lost = float(weights @ weights)
+    root = _root((particles - mean) * np.sqrt(N * weights)[:, None]) * np.sqrt((1.0 + lost) / max(1.0 - lost, lost))
     width = min(1.0, (4.0 / (N * (n + 2.0))) ** (1.0 / (n + 4.0)))
-    mean = particles.mean(axis=0)
-    root = _spread_root(particles, mean)
-    noise = rng.normal(size=(N, root.shape[1])) @ root.T
-    return mean + np.sqrt(1.0 - width**2) * (particles - mean) + width * noise
+    copies = particles[systematic(weights, rng.random())] - mean
+    drawn = np.sqrt(1.0 - width**2) * copies + width * rng.normal(size=(N, root.shape[1])) @ root.T
+    drawn -= drawn.mean(axis=0)
+    if n >= N:
+        return mean + drawn
+    # Chance has changed the covariance of what was drawn; over a thousand resamplings that alone ends a cloud.
+    return mean + np.linalg.solve(_root(drawn), drawn.T).T @ root.T
 
 
 def _share(log_weights: Array, log_likelihood: Array, left: float, least: float) -> float:
@@ -111,12 +121,12 @@ def _share(log_weights: Array, log_likelihood: Array, left: float, least: float)
 def predict(model: Model, cloud: Cloud, u: Any, rng: np.random.Generator) -> Cloud:
     """Every particle by f and its own noise."""
     x = _evaluate(model.transition, cloud.particles, u, model.many)
-    lost = ~np.isfinite(x).all(axis=1)
+    lost = np.asarray(~np.isfinite(x).all(axis=1))
     if lost.any():
         weights = np.where(lost, -np.inf, cloud.log_weights)
         if not np.isfinite(weights).any():
             raise DataError("the model has run away at every particle; give it a narrower prior")
-        x = _shaken(x[systematic(np.exp(_normalised(weights)), rng.random())], rng)
+        x = _resampled(np.where(lost[:, None], 0.0, x), _normalised(weights), rng)
         cloud = cloud._replace(log_weights=np.full(len(x), -np.log(len(x))))
     values, vectors = np.linalg.eigh(model.process_noise)
     seen = values > 0
@@ -149,9 +159,8 @@ def update(model: Model, cloud: Cloud, z: Array, u: Any, rng: np.random.Generato
         left -= share
         if left <= 0.0 and _effective(weights) >= least:
             return cloud._replace(log_weights=weights)
-        chosen = cloud.particles[systematic(np.exp(weights), rng.random())]
-        even = np.full(len(chosen), -np.log(len(chosen)))
-        cloud = cloud._replace(particles=_shaken(chosen, rng), log_weights=even)
+        count = len(weights)
+        cloud = Cloud(_resampled(cloud.particles, weights, rng), np.full(count, -np.log(count)), cloud.key, cloud.steps)
         if left <= 0.0:
             break
     return cloud

@@ -17,6 +17,8 @@ from ...errors import DataError, OptionError
 from .kernels.potter import FORGET_ALL, FORGET_SEEN, KEEP, absorb
 
 Array = NDArray[np.float64]
+# A direction in which a prior is narrower than this share of its widest, in variance, is as wide as that.
+_NARROWEST = 1e-9
 
 
 class RecursiveState(NamedTuple):
@@ -55,6 +57,14 @@ def start(estimate: ArrayLike, deviation: ArrayLike, outputs: int = 1) -> Recurs
     if not (np.isfinite(scale) & (scale > 0)).all():
         raise OptionError(f"the prior's standard deviation is {scale.min():g}; it must be finite and above 0")
     return RecursiveState(theta, np.eye(theta.size), scale, np.zeros(outputs), np.zeros(outputs))
+
+
+def start_from(estimate: ArrayLike, covariance: Array, outputs: int = 1) -> RecursiveState:
+    """Begin at θ0 with a prior P0 in which parameters may be wrong together."""
+    deviation = np.sqrt(np.diag(covariance))
+    state = start(estimate, deviation, outputs)
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    return state._replace(root=vectors * np.sqrt(np.maximum(values, _NARROWEST * values.max())))
 
 
 def check_forgetting(forgetting: float) -> None:

@@ -32,8 +32,9 @@ def _positive(settings: Any, *names: str, zero: bool = False) -> None:
 class RLS:
     """Recursive least squares on the base parameters.
 
-    `prior` is α of P0 = αI; where it is None the prior is `relative` times each parameter, and a share of what would
-    matter for those that are zero. `noise` is the torque's standard deviation, one number or one a joint.
+    `prior` is α of P0 = αI; where it is None every body and joint of the model may be wrong by `relative` of itself,
+    and what is zero by a share of what would matter. `noise` is the torque's standard deviation, one number or one a
+    joint.
     """
 
     forgetting: float = 1.0

@@ -26,6 +26,7 @@ from . import recursive
 from .coordinates import Base
 from .kalman import Array, Gaussian
 from .particles import Cloud
+from .prior import parameter_covariance
 from .recursive import RecursiveState
 from .settings import RLS, Filter, Settings, as_dict, from_dict
 from .square_root import RootGaussian
@@ -51,11 +52,14 @@ class RowTracking:
     robot: Robot
     settings: RLS
     base: BaseParameters
-    scale: Array
     noise: Array
 
     def begin(self) -> RecursiveState:
-        return recursive.start(self.base.reduce(self.robot.parameters), self.scale, self.robot.n)
+        settings, beta = self.settings, self.base.reduce(self.robot.parameters)
+        if settings.prior is not None:
+            return recursive.start(beta, np.sqrt(settings.prior), self.robot.n)
+        B = self.base.projection
+        return recursive.start_from(beta, B @ parameter_covariance(self.robot, settings.relative) @ B.T, self.robot.n)
 
     def advance(self, belief: RecursiveState, now: Instant) -> RecursiveState:
         if not (np.isfinite(now.qd).all() and np.isfinite(now.qdd).all()):
@@ -87,13 +91,8 @@ class OnlineState:
 
 
 def _row_tracking(robot: Robot, settings: RLS) -> RowTracking:
-    base = base_parameters(robot)
-    if settings.prior is not None:
-        scale = np.full(base.rank, np.sqrt(settings.prior))
-    else:
-        scale = Base(robot, base).deviation(settings.relative)
     noise = per_joint(settings.noise, TORQUE_NOISE * usual_torque(robot), "noise")
-    return RowTracking(robot, settings, base, scale, noise)
+    return RowTracking(robot, settings, base_parameters(robot), noise)
 
 
 def init(robot: Robot, settings: Settings) -> OnlineState:
