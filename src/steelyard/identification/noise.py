@@ -5,9 +5,9 @@
 The order is chosen by BIC. Filtering, decimation and forces that the model lacks all leave residuals that remember;
 taking them for independent makes intervals too short. Stoica and Moses, Spectral Analysis of Signals, 2005.
 
-What a controller makes of the noise of its encoders has been differentiated: over the slow motion of a robot it all but
-cancels, which no autoregression of moderate order shows, and intervals would be ten times too long. Where the spectrum
-falls towards zero, its low end is that of the residuals themselves, smoothed and rising with frequency.
+Below a thirtieth of the rate the longest autoregression is blind, and there a robot moves. What a controller makes of
+the noise of its encoders has been differentiated: over slow motion it all but cancels, and intervals would be ten times
+too long. Where the slow part of the residuals says otherwise than the autoregression does, it is taken as it is.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,6 @@ _MOST_LAGS = 30
 # Poles nearer to the unit circle than this are drawn in: a residual that never forgets would have no variance.
 _NEAREST_POLE = 0.9995
 _LONGEST = 20_000  # rows after which the answer to a single shock has died away, at that pole
-# Noise has been differentiated where neighbours disagree and the spectrum at zero is below this share of its mean.
-_BLUE = 0.5
 # Cycles a row below which the longest autoregression is blind, and how many ordinates of a periodogram make a mean.
 _LOW, _ORDINATES = 1.0 / _MOST_LAGS, 16
 
@@ -91,16 +89,21 @@ def _lagged(e: Array, use: NDArray[np.bool_], lags: int) -> Array:
     return np.concatenate([rows[:, 1:], rows[:, :1]], axis=1)
 
 
-def _low_end(e: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array] | None:
-    """Frequencies and power of the slow part of residuals, means over some ordinates that never fall."""
+def _low_end(noise: Noise, e: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+    """Frequencies and power of the slow part of residuals, as means over some ordinates; None where `noise` has it."""
     f, density = scipy.signal.periodogram(np.where(mask, e, 0.0), window="hann", detrend=False)
     count = int((f[1:] < 2.0 * _LOW).sum()) // _ORDINATES
     if count < 2:
         return None
+    taken = slice(1, 1 + count * _ORDINATES)
     # A frequency has half of what a periodogram says of both its signs, and rows that do not count have nothing.
-    means = density[1 : 1 + count * _ORDINATES].reshape(count, -1).mean(axis=1) / (2.0 * mask.mean())
-    middles = f[1 : 1 + count * _ORDINATES].reshape(count, -1).mean(axis=1)
-    return middles, np.asarray(scipy.optimize.isotonic_regression(means).x)
+    means = density[taken].reshape(count, -1).mean(axis=1) / (2.0 * mask.mean())
+    ratio = means / noise.power(f[taken]).reshape(count, -1).mean(axis=1)
+    # Whittle's likelihood, twice what it gains, against what BIC asks for so many more numbers.
+    gain = 2.0 * _ORDINATES * float(np.sum(ratio - 1.0 - np.log(np.maximum(ratio, 1e-300))))
+    if gain < count * np.log(len(e)):
+        return None
+    return f[taken].reshape(count, -1).mean(axis=1), means
 
 
 def fit_noise(
@@ -108,7 +111,7 @@ def fit_noise(
 ) -> Noise:
     """The noise model of one joint from blocks of consecutive residuals; `dof` parameters were fitted to them.
 
-    `low` lets one block alone tell the low end of a spectrum that falls towards zero.
+    `low` lets the slow part of a single block speak for itself.
     """
     count = int(sum(int(mask.sum()) for mask in use))
     squares = float(sum(float(e[mask] @ e[mask]) for e, mask in zip(residuals, use, strict=True)))
@@ -132,8 +135,6 @@ def fit_noise(
         sum(float((e[1:] * e[:-1])[mask[1:] & mask[:-1]].sum()) for e, mask in zip(residuals, use, strict=True))
     )
     autocorrelation = float(np.clip(one / squares, -1.0, 1.0))
-    if p == 0:
-        return Noise(white.innovation, white.a, white.deviation, autocorrelation)
     a = np.concatenate([[1.0], -np.linalg.lstsq(R[:p, :p], R[:p, -1], rcond=None)[0]])
     poles = np.roots(a)
     far = np.abs(poles) > _NEAREST_POLE
@@ -146,6 +147,6 @@ def fit_noise(
     impulse[0] = 1.0
     gain = float(np.linalg.norm(scipy.signal.lfilter([1.0], a, impulse)))
     noise = Noise(white.deviation / gain, a, white.deviation, autocorrelation)
-    if low and len(residuals) == 1 and autocorrelation < 0.0 and noise.memory < _BLUE:
-        noise = replace(noise, low=_low_end(residuals[0], use[0]))
+    if low and len(residuals) == 1:
+        noise = replace(noise, low=_low_end(noise, residuals[0], use[0]))
     return noise
