@@ -318,6 +318,23 @@ def test_instruments_can_be_the_desired_motion(robot, off):
     np.testing.assert_allclose(found.base_parameters, truth_of(problem, robot), atol=0.03)
 
 
+def test_output_error_finds_dry_friction_of_which_the_model_has_none():
+    """From the model alone the search ends far away, where joints that do not rub cannot follow those that do."""
+    arm = sy.load_robot("ur5e", friction=("coulomb",))
+    a, b = 0.2 * np.random.default_rng(0).normal(size=(2, arm.n, 4))
+    path = Fourier(4.0, arm.home, a, b, arm.dof_names)
+    Y = sy.regressor(arm, *path.sample(np.linspace(0, 4, 200)))
+    dry = arm.layout.block("coulomb")
+    rubbing, smooth = arm.parameters.copy(), arm.parameters.copy()
+    rubbing[dry], smooth[dry] = 0.3 * np.sqrt(np.mean((Y @ arm.parameters) ** 2, axis=0)), 0.0
+    sensors = Sensors(position_noise=1e-5, torque_noise=0.05)
+    true = arm.with_parameters(rubbing)
+    recording = sy.simulate(true, path, sensors=sensors, rng=np.random.default_rng(1), cartesian=False)
+    found = identify(arm.with_parameters(smooth), recording, "CLOE")
+    assert found.converged, found.message
+    np.testing.assert_allclose(found.parameters[dry], rubbing[dry], rtol=0.02)
+
+
 def test_identify_hands_over_what_was_measured(robot, off):
     """Estimators that simulate see positions before any filter, so preprocessing does not change their answer."""
     recording = record(robot, 1, 1e-2)
@@ -325,7 +342,8 @@ def test_identify_hands_over_what_was_measured(robot, off):
         warnings.simplefilter("ignore")
         usual = identify(off, recording, "CLOE")
         plain = identify(off, recording, CLOE(), preprocessing=(CentralDifferences(),))
-    np.testing.assert_allclose(usual.base_parameters, plain.base_parameters, atol=1e-9)
+    # A search that begins elsewhere ends elsewhere by less than the part of a deviation at which it stops.
+    assert (np.abs(usual.base_parameters - plain.base_parameters) < 0.05 * plain.base_deviation).all()
 
 
 def test_a_recording_read_from_a_file_is_simulated_as_the_one_in_memory(robot, off, tmp_path):

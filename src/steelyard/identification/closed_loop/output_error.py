@@ -85,7 +85,7 @@ class Search:
     tolerance: float
     repeats: int
     progress: Progress
-    second: Callable[[], Array] | None = None  # another first guess, where the parametrisation's runs away
+    second: Callable[[], Array] | None = None  # another first guess than the parametrisation's own
 
     def __post_init__(self) -> None:
         gains = self.runs.pieces[0].gains
@@ -103,16 +103,16 @@ class Search:
         return self.runs.pieces
 
     def first(self) -> tuple[State, list[int]]:
-        """The first guess that can be simulated, or the one that goes farthest; and how far."""
+        """Of the first guesses the one that can be simulated farthest, and of such the one that fits best; how far."""
         best: tuple[State, list[int]] | None = None
+        merit = (-1, 0.0)
         for guess in (lambda: self.shape.first, self.second):
             if guess is None:
                 break
             state, rows = self._begun(guess())
-            if best is None or sum(rows) > sum(best[1]):
-                best = state, rows
-            if rows == [len(y) for y in self.measured]:
-                break
+            found = sum(rows), -float(np.sum(np.log(variances(state.residuals, self.measured))))
+            if found > merit:
+                best, merit = (state, rows), found
         assert best is not None
         state, rows = best
         if max(rows) < min(_SHORTEST, *(len(y) for y in self.measured)):
