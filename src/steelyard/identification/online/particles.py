@@ -4,10 +4,13 @@ Resampling copies particles, so the copies are shaken; by how much is the optima
 cloud is drawn towards its mean by as much as the shaking widens it (Musso, Oudjane, Le Gland, in "Sequential Monte
 Carlo Methods in Practice", 2001; West, "Mixture models, Monte Carlo, Bayesian updating", 1993).
 
-    h = (4 / (N (n + 2)))^(1/(n + 4)),    x ← x̄ + f (√(1 − h²) (x − x̄) + h √P ε),    f² = (1 + Σw²) / (1 − Σw²)
+    h = (4 / (N (n + 2)))^(1/(n + 4)),    x ← x̄ + f (√(1 − h²) (x − x̄) + h √P ε)
+    f² = (1 + Σw²)/(1 − Σw²) · e^((n + 1) Σw²/4)
 
-f makes up for what few particles lose: weighted by w about their own mean they spread less by 1 − Σw², and that mean is
-off by Σw² of their variance. Without it a cloud that is resampled a thousand times is sure of what it never learned.
+f makes up for what few particles lose: weighted by w about their own mean they spread less by 1 − Σw²; that mean is off
+by Σw² of their variance; and chance makes covariances longer one way and shorter another, by which their logarithms
+fall by (n + 1)/2N on average (as those of Wishart's matrices do). Without it a cloud that is resampled a thousand times
+is sure of what it never learned.
 
 Where the likelihood is so sharp that fewer than half of the particles would count, it is taken in by shares, with a
 resampling and shaking between (tempering), or else a single particle would be left of the cloud.
@@ -23,6 +26,7 @@ from .kalman import Array, Model
 
 _WORD = np.uint64(0xFFFFFFFFFFFFFFFF)
 MOST_SHARES = 50  # of one measurement; beyond, the rest is taken in at once
+_FLAT = 1e-12  # a cloud so flat, of one direction to another, has no covariance that could be inverted
 
 
 class Cloud(NamedTuple):
@@ -95,15 +99,18 @@ def _resampled(particles: Array, log_weights: Array, rng: np.random.Generator) -
     weights = np.exp(log_weights)
     mean = weights @ particles
     lost = float(weights @ weights)
-    root = _root((particles - mean) * np.sqrt(N * weights)[:, None]) * np.sqrt((1.0 + lost) / max(1.0 - lost, lost))
+    wider = np.sqrt((1.0 + lost) / max(1.0 - lost, lost) * np.exp(min(0.25 * (n + 1) * lost, 1.0)))
+    root = _root((particles - mean) * np.sqrt(N * weights)[:, None]) * wider
     width = min(1.0, (4.0 / (N * (n + 2.0))) ** (1.0 / (n + 4.0)))
     copies = particles[systematic(weights, rng.random())] - mean
     drawn = np.sqrt(1.0 - width**2) * copies + width * rng.normal(size=(N, root.shape[1])) @ root.T
     drawn -= drawn.mean(axis=0)
-    if n >= N:
+    by_chance = _root(drawn)
+    sizes = np.abs(np.diag(by_chance))
+    if n >= N or not sizes.min() > _FLAT * sizes.max():
         return mean + drawn
     # Chance has changed the covariance of what was drawn; over a thousand resamplings that alone ends a cloud.
-    return mean + np.linalg.solve(_root(drawn), drawn.T).T @ root.T
+    return mean + np.linalg.solve(by_chance, drawn.T).T @ root.T
 
 
 def _share(log_weights: Array, log_likelihood: Array, left: float, least: float) -> float:
