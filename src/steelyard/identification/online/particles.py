@@ -4,13 +4,12 @@ Resampling copies particles, so the copies are shaken; by how much is the optima
 cloud is drawn towards its mean by as much as the shaking widens it (Musso, Oudjane, Le Gland, in "Sequential Monte
 Carlo Methods in Practice", 2001; West, "Mixture models, Monte Carlo, Bayesian updating", 1993).
 
-    h = (4 / (N (n + 2)))^(1/(n + 4)),    x ← x̄ + f (√(1 − h²) (x − x̄) + h √P ε)
-    f² = (1 + Σw²)/(1 − Σw²) · e^((n + 1) Σw²/4)
+    h = (4 / (N (n + 2)))^(1/(n + 4)),    x ← x̄ + √(1 − h²) (x − x̄) + h √P ε
 
-f makes up for what few particles lose: weighted by w about their own mean they spread less by 1 − Σw²; that mean is off
-by Σw² of their variance; and chance makes covariances longer one way and shorter another, by which their logarithms
-fall by (n + 1)/2N on average (as those of Wishart's matrices do). Without it a cloud that is resampled a thousand times
-is sure of what it never learned.
+A few particles a dimension lose their spread by chance alone: covariances of samples are longer one way and shorter
+another, and over a thousand resamplings the product of such chances ends a cloud that has learned nothing. So the cloud
+is moved to the moments that it is to have: those of the new weights in the directions that the measurement tells of,
+widened by (1 + Σw²)/(1 − Σw²) for what so few particles know of them, and those of before in all others.
 
 Where the likelihood is so sharp that fewer than half of the particles would count, it is taken in by shares, with a
 resampling and shaking between (tempering), or else a single particle would be left of the cloud.
@@ -93,24 +92,44 @@ def _root(centred: Array) -> Array:
     return triangle.T
 
 
-def _resampled(particles: Array, log_weights: Array, rng: np.random.Generator) -> Array:
-    """Particles that count alike, copies shaken apart, with the mean and the (widened) covariance of the weighted."""
-    N, n = particles.shape
+def _moments(particles: Array, log_weights: Array) -> tuple[Array, Array]:
+    """The mean and a root of the covariance of weighted particles."""
     weights = np.exp(log_weights)
     mean = weights @ particles
-    lost = float(weights @ weights)
-    wider = np.sqrt((1.0 + lost) / max(1.0 - lost, lost) * np.exp(min(0.25 * (n + 1) * lost, 1.0)))
-    root = _root((particles - mean) * np.sqrt(N * weights)[:, None]) * wider
+    return mean, _root((particles - mean) * np.sqrt(len(weights) * weights)[:, None])
+
+
+def _is_flat(root: Array) -> bool:
+    sizes = np.abs(np.diag(root))
+    return len(sizes) < root.shape[0] or not sizes.min() > _FLAT * sizes.max()
+
+
+def _resampled(cloud: Cloud, log_weights: Array, seen: Array, rng: np.random.Generator) -> Array:
+    """Particles that count alike, copies shaken apart, moved to the moments that new weights give.
+
+    A measurement of m numbers tells of m directions, those in which the particles vary together with what is `seen`
+    (N, m) of them. Elsewhere only chance has changed the moments, and they stay as they were.
+    """
+    particles, weights = cloud.particles, np.exp(log_weights)
+    N, n = particles.shape
     width = min(1.0, (4.0 / (N * (n + 2.0))) ** (1.0 / (n + 4.0)))
-    copies = particles[systematic(weights, rng.random())] - mean
-    drawn = np.sqrt(1.0 - width**2) * copies + width * rng.normal(size=(N, root.shape[1])) @ root.T
+    before, root = _moments(particles, cloud.log_weights)
+    after, narrow = _moments(particles, log_weights)
+    copies = particles[systematic(weights, rng.random())] - after
+    drawn = np.sqrt(1.0 - width**2) * copies + width * rng.normal(size=(N, narrow.shape[1])) @ narrow.T
     drawn -= drawn.mean(axis=0)
     by_chance = _root(drawn)
-    sizes = np.abs(np.diag(by_chance))
-    if n >= N or not sizes.min() > _FLAT * sizes.max():
-        return mean + drawn
-    # Chance has changed the covariance of what was drawn; over a thousand resamplings that alone ends a cloud.
-    return mean + np.linalg.solve(by_chance, drawn.T).T @ root.T
+    if n >= N or _is_flat(root) or _is_flat(by_chance):
+        return after + drawn
+    lost = float(weights @ weights)
+    U = np.linalg.solve(root, (particles - before).T)
+    together = U @ ((seen - seen.mean(axis=0)) * np.exp(cloud.log_weights)[:, None])
+    Q, _ = np.linalg.qr(together / np.maximum(np.linalg.norm(together, axis=0), np.finfo(float).tiny))
+    mean, inner = _moments(U.T @ Q, log_weights)
+    inner = inner * np.sqrt((1.0 + lost) / max(1.0 - lost, lost))
+    white = np.linalg.solve(by_chance, drawn.T)
+    white += Q @ ((inner - np.eye(len(inner))) @ (Q.T @ white) + mean[:, None])
+    return before + (root @ white).T
 
 
 def _share(log_weights: Array, log_likelihood: Array, left: float, least: float) -> float:
@@ -133,7 +152,7 @@ def predict(model: Model, cloud: Cloud, u: Any, rng: np.random.Generator) -> Clo
         weights = np.where(lost, -np.inf, cloud.log_weights)
         if not np.isfinite(weights).any():
             raise DataError("the model has run away at every particle; give it a narrower prior")
-        x = _resampled(np.where(lost[:, None], 0.0, x), _normalised(weights), rng)
+        x = x[systematic(np.exp(_normalised(weights)), rng.random())]
         cloud = cloud._replace(log_weights=np.full(len(x), -np.log(len(x))))
     values, vectors = np.linalg.eigh(model.process_noise)
     seen = values > 0
@@ -147,9 +166,8 @@ def _evaluate(function: Any, particles: Array, u: Any, many: bool) -> Array:
     return function(particles, u) if many else np.array([function(x, u) for x in particles])
 
 
-def _log_likelihood(model: Model, particles: Array, z: Array, u: Any) -> Array:
-    error = z - _evaluate(model.measurement, particles, u, model.many)
-    white = np.linalg.solve(np.linalg.cholesky(model.measurement_noise), error.T)
+def _log_likelihood(model: Model, seen: Array, z: Array) -> Array:
+    white = np.linalg.solve(np.linalg.cholesky(model.measurement_noise), (z - seen).T)
     value = -0.5 * np.einsum("mk,mk->k", white, white)
     return np.where(np.isfinite(value), value, -np.inf)
 
@@ -158,7 +176,8 @@ def update(model: Model, cloud: Cloud, z: Array, u: Any, rng: np.random.Generato
     """Weights by the likelihood; resampling and roughening whenever fewer than half of the particles count."""
     least, left = 0.5 * len(cloud.particles), 1.0
     for shares in range(MOST_SHARES):
-        likelihood = _log_likelihood(model, cloud.particles, z, u)
+        seen = _evaluate(model.measurement, cloud.particles, u, model.many)
+        likelihood = _log_likelihood(model, seen, z)
         if not np.isfinite(likelihood).any():
             raise DataError("no particle can explain the measurement; widen the prior or take more particles")
         share = _share(cloud.log_weights, likelihood, left, least) if shares + 1 < MOST_SHARES else left
@@ -166,8 +185,9 @@ def update(model: Model, cloud: Cloud, z: Array, u: Any, rng: np.random.Generato
         left -= share
         if left <= 0.0 and _effective(weights) >= least:
             return cloud._replace(log_weights=weights)
-        count = len(weights)
-        cloud = Cloud(_resampled(cloud.particles, weights, rng), np.full(count, -np.log(count)), cloud.key, cloud.steps)
+        seen = np.where(np.isfinite(likelihood)[:, None], seen, z)
+        even = np.full(len(weights), -np.log(len(weights)))
+        cloud = cloud._replace(particles=_resampled(cloud, weights, seen, rng), log_weights=even)
         if left <= 0.0:
             break
     return cloud
