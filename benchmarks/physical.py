@@ -30,7 +30,9 @@ def stated_in_cvxpy(A, y, robot, prior, weight):
     """The least of the objective, and the status, in plain parameters."""
     theta0, layout = robot.parameters, robot.layout
     theta, cost, constraints = cp.Variable(len(theta0)), 0.0, []
-    for body, factor in zip(layout.bodies, nominal_metric(layout, theta0).factors, strict=True):
+    for body, factor in zip(
+        layout.bodies, nominal_metric(layout, theta0, np.ones(layout.size - layout.inertial.stop)).factors, strict=True
+    ):
         columns, inverse = layout.body(body), np.linalg.inv(factor)
         nominal = inverse @ pseudo_inertia(theta0[columns]) @ inverse.T  # the identity, unless too thin to measure by
         images = inverse @ PSEUDO_BASIS @ inverse.T

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from ...dynamics import BaseParameters, base_parameters, regressor
+from ...dynamics import BaseParameters, base_parameters
 from ...errors import ModelError, OptionError
 from ...robot.feasibility import NOT_NEGATIVE
 from ...robot.inertia import (
@@ -25,7 +25,7 @@ from ...robot.inertia import (
     mass_com_inertia,
 )
 from ...robot.robot import Robot
-from ...robot.states import random_states
+from ..scales import parameter_scales
 from .kalman import Array
 
 Choice = Literal["base", "positive", "physical"]
@@ -55,18 +55,6 @@ class Coordinates(Protocol):
 
     def deviation(self, relative: float) -> Array:
         """The prior's standard deviation of ξ for a relative one of the parameters."""
-
-
-def parameter_scales(robot: Robot, states: int = 200) -> Array:
-    """For every parameter the change that would make as much torque as the whole robot does, from random states."""
-    q, qd, qdd = random_states(robot, np.random.default_rng(0), states)
-    Y = regressor(robot, q, qd, qdd)
-    whole = np.sqrt(np.mean((Y @ robot.parameters) ** 2, axis=0))  # (n,)
-    effect = np.sqrt(np.mean(Y**2, axis=0))  # (n, p)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scales = np.where(effect > 1e-12, whole[:, None] / effect, np.inf).min(axis=0)
-    known = np.isfinite(scales) & (scales > 0)
-    return np.where(known, scales, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ...errors import ModelError
 from ...robot.inertia import log_cholesky, log_cholesky_jacobian
 from ...robot.robot import Robot
-from .coordinates import UNKNOWN, body_deviation, fattened, parameter_scales
+from ..scales import parameter_scales
+from .coordinates import UNKNOWN, body_deviation, fattened
 
 Array = NDArray[np.float64]
 

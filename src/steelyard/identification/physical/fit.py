@@ -18,6 +18,7 @@ from ...robot.feasibility import NOT_NEGATIVE, Ball, Box
 from ...robot.inertia import from_mass_com_inertia, mass_com_inertia
 from ...robot.parameters import ParameterLayout
 from ...robot.robot import Robot, frozen
+from ..scales import joint_scales
 from .conic import Cone
 from .limits import REGIONS, Equality, Linear, Region, com_balls, equalities, geom_boxes, inequalities
 from .metric import nominal_metric
@@ -206,7 +207,7 @@ def solve_physical(
     given = np.concatenate([robot.parameters, np.zeros(10 * len(loads))]) if nominal is None else np.asarray(nominal)
     if given.shape != (layout.size,) or not np.isfinite(given).all():
         raise DataError(f"the nominal model has shape {given.shape}; {layout.size} finite parameters are needed")
-    at = coordinates(layout, given[order].astype(np.float64), settings.prior, settings.known)
+    at = coordinates(layout, given[order].astype(np.float64), joint_scales(robot), settings.prior, settings.known)
     wanted = _wanted(robot, layout, at, settings)
     AB = AB[:, order]
     data = Directions.of(AB @ at.D, y - AB @ at.origin)
@@ -251,6 +252,6 @@ def feasible_projection(theta: ArrayLike, robot: Robot, settings: PhysicalSettin
 
     min ‖x(θ) − x(theta)‖²: without other settings, J = U X Uᵀ with the eigenvalues of X raised to what they must be.
     """
-    whiten = np.linalg.inv(nominal_metric(robot.layout, robot.parameters).to_parameters)
+    whiten = np.linalg.inv(nominal_metric(robot.layout, robot.parameters, joint_scales(robot)).to_parameters)
     chosen = replace(PhysicalSettings() if settings is None else settings, prior="pullback", weight=_NO_PRIOR)
     return solve_physical(whiten, whiten @ np.asarray(theta, dtype=np.float64), robot, chosen)

@@ -3,7 +3,7 @@
     J_b = U_b X_b U_bᵀ,   J0_b = U_b U_bᵀ,   θ = θ0 + D x
 
 With x = svec(X − X0) the pull-back metric of the nominal model is the identity: ‖x‖² = ‖U⁻¹(J − J0)U⁻ᵀ‖²_F (Lee, Park,
-RA-L 2018). Joint parameters are counted in units of their nominal values.
+RA-L 2018). Joint parameters are counted in units of their nominal values, those without any in what would matter.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ Array = NDArray[np.float64]
 # nothing of a size, and gets the typical one.
 _LEAST_MASS, _LEAST_THICKNESS, _POINT = 1e-2, 1e-3, 1e-4
 _DEFAULT_MASS, _DEFAULT_SIZE = 1.0, 0.1**2  # kg, m²: where no body says anything
-# A joint value whose nominal is zero is compared with this part of the largest of its kind, and if all are zero with
-# one unit, or an armature with this part of the bodies' moments.
+# A joint value is counted in units of at least this part of the largest of its kind. One that is zero in the model is
+# unknown rather than small: it is counted in what would make as much torque as the whole robot does.
 _LEAST_JOINT = 0.1
 
 
@@ -93,23 +93,21 @@ def _body_factors(layout: ParameterLayout, parameters: Array) -> tuple[Array, li
     return factors, changed
 
 
-def _joint_scale(layout: ParameterLayout, theta: Array, factors: Array) -> Array:
+def _joint_scale(layout: ParameterLayout, theta: Array, unknown: Array) -> Array:
     """In what unit the deviation of each joint value is counted."""
-    scales = []
+    scales, split = [], layout.inertial.stop
     for prop in layout.properties:
         nominal = np.abs(theta[layout.block(prop)])
-        largest = nominal.max(initial=0.0)
-        if largest == 0 and prop == "armature" and len(factors):
-            second = np.trace((factors @ np.swapaxes(factors, 1, 2))[:, :3, :3], axis1=1, axis2=2)
-            otherwise = _LEAST_JOINT * float(np.median(second))
-        else:
-            otherwise = _LEAST_JOINT * largest if largest > 0 else 1.0
-        scales.append(np.maximum(nominal, otherwise))
+        otherwise = unknown[layout.block(prop).start - split : layout.block(prop).stop - split]
+        scales.append(np.where(nominal > 0, np.maximum(nominal, _LEAST_JOINT * nominal.max(initial=0.0)), otherwise))
     return np.concatenate(scales) if scales else np.empty(0)
 
 
-def nominal_metric(layout: ParameterLayout, theta: Array) -> Metric:
-    """The metric of a nominal model; bodies without thickness or mass are given a little, and named."""
+def nominal_metric(layout: ParameterLayout, theta: Array, unknown: Array) -> Metric:
+    """The metric of a nominal model; bodies without thickness or mass are given a little, and named.
+
+    `unknown` are the units of joint values of which the model says nothing (see `joint_scales`).
+    """
     bodies = theta[layout.inertial].reshape(-1, 10)
     factors, changed = _body_factors(layout, bodies)
-    return Metric(factors, _joint_scale(layout, theta, factors), tuple(changed))
+    return Metric(factors, _joint_scale(layout, theta, unknown), tuple(changed))

@@ -66,9 +66,11 @@ class Coordinates:
         return Model(self._quadratic(), self.kind == "entropic", self.rows, self.constant, smallest)
 
 
-def coordinates(layout: ParameterLayout, nominal: Array, kind: Prior, fixed: Mapping[str, float]) -> Coordinates:
+def coordinates(
+    layout: ParameterLayout, nominal: Array, unknown: Array, kind: Prior, fixed: Mapping[str, float]
+) -> Coordinates:
     """Coordinates about a nominal model; bodies of which all ten parameters are fixed have no cone and no prior."""
-    metric, nb = nominal_metric(layout, nominal), len(layout.bodies)
+    metric, nb = nominal_metric(layout, nominal, unknown), len(layout.bodies)
     D, whitening = metric.to_parameters, metric.whitening
     free = [b for b, name in enumerate(layout.bodies) if not all(f"{name}.{part}" in fixed for part in INERTIAL)]
     rows = np.einsum("bij,bjp->bip", whitening, D[: 10 * nb].reshape(nb, 10, layout.size))
