@@ -359,6 +359,18 @@ def test_identification_of_a_clean_closed_loop_stays_exact(sampling):
     assert np.linalg.norm(beta - true) < 1e-3 * np.linalg.norm(true)
 
 
+def test_rows_that_stand_still_move_with_the_motion(rng):
+    """A joint that stands for a second, and a torque 0.2 s late: no row counts in which it stands after the move."""
+    t = np.arange(0, 4, 0.01)
+    q = np.where((t < 1) | (t >= 2), np.sin(3 * t), np.sin(3.0))[:, None]
+    still = (t >= 1) & (t < 2)
+    run = sy.Recording(t, q, np.roll(q, 20, axis=0), more={"use": np.where(still, 0.0, 1.0)[:, None]})
+    moved = preprocess(run, (AlignMotion(-0.2),))
+    stands = (t >= 1.2) & (t < 2.2)
+    assert not in_use(moved)[stands].any()
+    assert in_use(moved)[(t > 0.25) & (t < 0.98)].all()
+
+
 @settings(max_examples=120, deadline=None)
 @given(recording=odd_recordings(), steps=st.lists(st.sampled_from(STEPS), max_size=4))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

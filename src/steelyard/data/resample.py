@@ -239,6 +239,8 @@ class AlignMotion(Step):
     def apply(self, recording: Recording, robot: Robot | None = None) -> Recording:
         if not (np.isfinite(self.shift_s) and abs(self.shift_s) < max(recording.duration, 1e-12)):
             raise OptionError(f"shift_s is {self.shift_s}; give seconds, less than the recording is long")
+        if len(recording) < 2:
+            raise DataError(f"{len(recording)} rows are too few to be moved in time; record for longer")
         at = recording.t + self.shift_s
         inside = np.clip(at, recording.t[0], recording.t[-1])
         moved = {
@@ -246,5 +248,8 @@ class AlignMotion(Step):
             for name in ("q", "qd", "qdd")
             if (x := getattr(recording, name)) is not None
         }
-        use = in_use(recording) & ((at >= recording.t[0]) & (at <= recording.t[-1]))[:, None]
-        return self.noted(with_use(replace(recording, **moved), use))  # type: ignore[arg-type]
+        # Where a joint stands still moves with the motion, where its torque is bad does not: neither counts.
+        old = in_use(recording)
+        use = old & ((at >= recording.t[0]) & (at <= recording.t[-1]))[:, None]
+        near = np.clip(np.searchsorted(recording.t, at), 0, len(at) - 1)
+        return self.noted(with_use(replace(recording, **moved), use & ~widened(~old, 1)[near]))  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ class Outcome:
         if not self.testing:
             return None
         try:
-            return replace(self.problem, experiments=self.testing, given=None, _kept={}).data_set
+            return replace(self.problem, experiments=self.testing, decimation=None, given=None, _kept={}).data_set
         except DataError:
             return None  # too few rows for a regression of their own
 
