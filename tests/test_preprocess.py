@@ -365,7 +365,7 @@ def test_rows_that_stand_still_move_with_the_motion(rng):
     q = np.where((t < 1) | (t >= 2), np.sin(3 * t), np.sin(3.0))[:, None]
     still = (t >= 1) & (t < 2)
     run = sy.Recording(t, q, np.roll(q, 20, axis=0), more={"use": np.where(still, 0.0, 1.0)[:, None]})
-    moved = preprocess(run, (AlignMotion(-0.2),))
+    moved = AlignMotion(-0.2).apply(run)
     stands = (t >= 1.2) & (t < 2.2)
     assert not in_use(moved)[stands].any()
     assert in_use(moved)[(t > 0.25) & (t < 0.98)].all()

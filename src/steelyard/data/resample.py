@@ -184,7 +184,13 @@ def _at(grid: Array, t: Array, x: Array, spline: bool) -> Array:
     if spline and len(t) >= 4 and np.isfinite(flat).all():
         from scipy.interpolate import CubicSpline
 
-        y = CubicSpline(t, flat)(grid)
+        try:
+            y = CubicSpline(t, flat)(grid)
+        except ValueError:
+            raise DataError(
+                f"values up to {np.abs(flat).max():.3g} at rows {np.diff(t).min():.3g} s apart have no finite slopes; "
+                "mend such rows, or the clock"
+            ) from None
     else:
         y = np.stack([np.interp(grid, t, column) for column in flat.T], axis=1) if flat.shape[1] else flat[: len(grid)]
     return np.asarray(y.reshape(len(grid), *x.shape[1:]))
