@@ -11,7 +11,7 @@ from ..data.load import load_recording
 from ..data.recording import Recording
 from ..errors import OptionError
 from ..evaluation.saved_study import KEY, inputs_of
-from ..evaluation.study import Fold, Outcome, Plan, cross_validate, run_study
+from ..evaluation.study import Fold, Outcome, Plan, cross_validate, faults_of, run_study
 from ..evaluation.truth import Truth, compare_with_truth
 from ..files import checked_output
 from ..identification.estimators import ESTIMATORS, ON_REQUEST
@@ -366,6 +366,8 @@ def identify_command(
         if coupled_motors(terms, given):
             plan = replace(plan, terms=(*plan.terms, *couplings(gear_of(robot, mapping))))
         outcome = run_study(robot, given, plan, judged, report)
+        report("inspecting the recording", 0.0)
+        outcome = replace(outcome, faults=faults_of(given, outcome.robot))
         pieces: tuple[Fold, ...] = ()
         if folds:
             best = next(method for method in methods if method.name == outcome.best)

@@ -188,6 +188,16 @@ def standstill(recording: Recording) -> tuple[list[Finding], float]:
     return found, share
 
 
+_MOST_OUTSIDE = 0.5  # of the rows
+
+
+def _remedy_of_position(q: Array, low: float, high: float) -> str:
+    inside = np.mean((np.radians(q) >= low) & (np.radians(q) <= high))
+    if np.mean((q < low) | (q > high)) > _MOST_OUTSIDE and inside > _MOST_OUTSIDE:
+        return "are these degrees? Say so in the column's name or a mapping, q: {unit: deg}"
+    return "check zero, sign and unit of the joint"
+
+
 def limits(recording: Recording, robot: Robot) -> list[Finding]:
     """Joints beyond the limits of their model."""
     found = []
@@ -210,7 +220,7 @@ def limits(recording: Recording, robot: Robot) -> list[Finding]:
                     "warning" if name == "q" else "note",
                     "limit",
                     f"{what} {worst:.4g} is outside the model's {low[j]:.4g} … {high[j]:.4g} in {rows.size} rows",
-                    "check zero, sign and unit of the joint" if name == "q" else "",
+                    _remedy_of_position(x[:, j], robot.limits.lower[j], robot.limits.upper[j]) if name == "q" else "",
                     recording.joints[j],
                     number=worst,
                     **where(recording, (int(rows[0]), int(rows[-1]))),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..data.decimation import Decimation
 from ..data.filters import moving
 from ..data.preprocess import ROWS_A_CYCLE, automatic_decimation
+from ..data.quality import inspect_recording
 from ..data.recording import Recording
 from ..data.rows import standstill_speeds
 from ..dynamics import base_parameters
@@ -26,6 +27,7 @@ from ..identification.problem import DataSet, Problem, build_problem
 from ..identification.selection import friction_worth_having
 from ..identification.terms import Term
 from ..robot.robot import Robot
+from ..robot.uncarried import UNMODELLED
 from .validation import Validation, contradictions, every_row, score
 
 # Friction columns that are tried where the user leaves the choice.
@@ -79,6 +81,7 @@ class Outcome:
     failures: Mapping[str, str]
     best: str
     notes: tuple[str, ...]
+    faults: tuple[str, ...] = ()  # of the recordings, or of the model, that make answers wrong
 
     @property
     def estimate(self) -> Estimate:
@@ -115,7 +118,21 @@ class Outcome:
         if found.invalid:
             bodies = len({reason.subject for reason in found.invalid})
             said += f"; not physical in {bodies} places (identify with --physical for a model file)"
+        if self.faults:
+            more = f" and {len(self.faults) - 1} more" if len(self.faults) > 1 else ""
+            said += f"; BEFORE YOU USE IT look at what `steelyard inspect` finds: {self.faults[0]}{more}"
         return said
+
+
+def faults_of(recordings: Sequence[Recording | Experiment], robot: Robot) -> tuple[str, ...]:
+    """What an inspection of recordings finds that makes results wrong, and torques that were cut off."""
+    found: list[str] = []
+    for given in recordings:
+        recording = given.recording if isinstance(given, Experiment) else given
+        findings = inspect_recording(recording, robot).findings if isinstance(recording, Recording) else ()
+        wrong = [one for one in findings if one.severity == "error" or one.what == "saturated"]
+        found += [f"{one.joint}: {one.text}" if one.joint else one.text for one in wrong]
+    return tuple(dict.fromkeys(found))
 
 
 def _moving(recording: Recording) -> NDArray[np.bool_]:
@@ -232,6 +249,24 @@ def _check_motion(experiments: Sequence[Experiment]) -> None:
         )
 
 
+def _refuse_the_same(
+    learnt: Sequence[Recording | Experiment], judged: Sequence[Recording | Experiment], plan: Plan
+) -> None:
+    """What is learnt from judges nothing, unless spans of it are told apart."""
+
+    def prints(given: Sequence[Recording | Experiment]) -> dict[str, str]:
+        abouts = [getattr(one.recording if isinstance(one, Experiment) else one, "about", {}) for one in given]
+        return {str(about["sha256"]): str(about.get("source")) for about in abouts if about.get("sha256")}
+
+    twice = set(prints(learnt)) & set(prints(judged))
+    if twice and plan.train_span is None and plan.test_span is None:
+        name = prints(judged)[sorted(twice)[0]]
+        raise OptionError(
+            f"{name} is learnt from and cannot judge what it taught; give another recording, leave it out to be judged "
+            "by the end of the motion, or give two spans of it (--train, --test)"
+        )
+
+
 def run_study(
     robot: Robot,
     recordings: Sequence[Recording | Experiment],
@@ -245,7 +280,8 @@ def run_study(
 
     `known` answers what was found before, and `found_by` is told of everything that is found.
     """
-    notes: list[str] = []
+    _refuse_the_same(recordings, held_out, plan)
+    notes = [f"{robot.name}: {note}" for note in robot.notes if UNMODELLED in note]
 
     def ready(given: Recording | Experiment, what: str) -> Experiment:
         experiment = given if isinstance(given, Experiment) else Experiment(given)

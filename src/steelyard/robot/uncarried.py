@@ -5,6 +5,8 @@ import numpy as np
 
 from .reader import body_names, joint_names, name_of
 
+UNMODELLED = "not modelled"  # in every sentence on a torque that acts and is left out
+
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
