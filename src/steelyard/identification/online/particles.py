@@ -144,6 +144,17 @@ def _share(log_weights: Array, log_likelihood: Array, left: float, least: float)
     return max(low, 1e-12)
 
 
+def _apart(particles: Array, drawn: Array) -> Array:
+    """Noise of unit covariance that has nothing in common with the particles, as it would if they were many more."""
+    (N, n), m = particles.shape, drawn.shape[1]
+    drawn = drawn - drawn.mean(axis=0)
+    if n + m + 1 >= N:
+        return drawn
+    basis, _ = np.linalg.qr(particles - particles.mean(axis=0))
+    drawn -= basis @ (basis.T @ drawn)
+    return np.asarray(np.linalg.solve(_root(drawn), drawn.T).T)
+
+
 def predict(model: Model, cloud: Cloud, u: Any, rng: np.random.Generator) -> Cloud:
     """Every particle by f and its own noise."""
     x = _evaluate(model.transition, cloud.particles, u, model.many)
@@ -158,7 +169,7 @@ def predict(model: Model, cloud: Cloud, u: Any, rng: np.random.Generator) -> Clo
     seen = values > 0
     if seen.any():
         root = vectors[:, seen] * np.sqrt(values[seen])
-        x = x + rng.normal(size=(len(x), root.shape[1])) @ root.T
+        x = x + _apart(x, rng.normal(size=(len(x), root.shape[1]))) @ root.T
     return cloud._replace(particles=x)
 
 
