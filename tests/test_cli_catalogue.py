@@ -117,3 +117,24 @@ def test_verbose_says_every_step_on_standard_error_and_quiet_none(monkeypatch, c
     with reporting() as report:
         report("weighing", 0.1)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gear --load 1 --motor 1e-4 --ratio 1e160",
+        "flexible --stiffness 1e300",
+        "flexible --motor-inertia 1e-300",
+        "flexible --bandwidth 1e300",
+        "adapt two_link --bandwidth 1e300",
+        "simulate two_link --trajectory nowhere.csv --bandwidth 1e300",
+        "watch two_link nowhere.csv --cutoff 1e300",
+    ],
+)
+def test_numbers_of_no_robot_are_refused_with_their_option(line, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["steelyard", *line.split()])
+    with pytest.raises(SystemExit) as stopped:
+        command_line.main()
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert line.split()[-2] in said

@@ -138,7 +138,7 @@ def test_touch_takes_a_quiet_recording_a_result_and_prints_lines(contact, tmp_pa
         (["adapt", "two_link", "--load", "500"], "error: "),
         (["adapt", "wheel_legged"], "error: "),
         (["flexible", "--stiffness", "-5"], "stiffness"),
-        (["flexible", "--stiffness", "a"], "--stiffness takes numbers"),
+        (["flexible", "--stiffness", "a"], "--stiffness takes a finite number"),
         (["flexible", "--stiffness", "1,2"], "one finite number, or 1"),
         (["flexible", "--gravity", "-1"], "gravity torque"),
         (["flexible", "--zeta", "-1"], "zeta is -1"),

@@ -291,7 +291,7 @@ def test_the_command_writes_what_it_says_and_takes_its_rate_from_a_configuration
         (["-o", "run.npz", "--payload", "hand=-1"], "above zero"),
         (["-o", "run.npz", "--publish-rate", "0"], "publish_rate_hz"),
         (["-o", "run.npz", "--damping-scale", "nan"], "damping"),
-        (["-o", "run.npz", "--coulomb", "1,2"], "7 finite numbers"),
+        (["-o", "run.npz", "--coulomb", "1,2"], "or 7, one a joint"),
         (["-o", "run.npz", "--seconds", "-1"], "above zero"),
         (["-o", "run.npz", "--config", "none.yaml"], "no such file"),
     ],

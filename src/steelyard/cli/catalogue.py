@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from .sanity import check_sane
 
 
 class Entry(NamedTuple):
@@ -100,11 +103,28 @@ def _switches() -> list[Any]:
     return options
 
 
+def _with_sane_numbers(command: Any) -> Callable[..., Any]:
+    """The command's function, which no number reaches that is of no robot: it would overflow somewhere inside."""
+    called = {param.name: max(param.opts, key=len) for param in command.params}
+    act = command.callback
+
+    @wraps(act)
+    def run(**values: Any) -> Any:
+        for name, value in values.items():
+            for number in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(number, float):
+                    check_sane(number, called.get(name, name))
+        return act(**values)
+
+    return run
+
+
 def load(name: str) -> Any:
     """The command itself, with the switches that every command takes."""
     own = typer.Typer(rich_markup_mode="markdown", add_completion=False, callback=lambda: None)
     import_module(f".{ENTRIES[name].module}", __package__).register(own)
     command = typer.main.get_group(own).commands[name]
+    command.callback = _with_sane_numbers(command)
     command.params += _switches()
     return command
 

@@ -15,20 +15,9 @@ from ..physics.transmission import FlexibleJoint
 from ..report.control import locus_picture
 from ..report.page import write_text
 from ..robot.robot import Robot
-from .options import AsJson, Lock, robot_from
+from .options import AsJson, Lock, per_joint, robot_from
 from .output import add_row, console, number, print_json, say, table
 from .progress import reporting
-
-
-def _list(text: str, n: int, option: str) -> np.ndarray:
-    """One number for all joints, or a number a joint."""
-    try:
-        values = np.array([float(part) for part in text.replace(",", " ").split()])
-    except ValueError:
-        raise OptionError(f"{option} takes numbers, not '{text}'") from None
-    if values.size not in (1, n) or not np.isfinite(values).all():
-        raise OptionError(f"{option} takes one finite number, or {n}, one a joint, not '{text}'")
-    return values if values.size == n else np.full(n, values[0])
 
 
 def _law_facts(study: LawStudy) -> dict[str, Any]:
@@ -141,9 +130,9 @@ def flexible_command(
         raise OptionError("--lock is for a robot; name one")
     robot = pendulum(link_inertia, gravity) if model is None else robot_from(model, lock)
     flexible = FlexibleJoint(
-        _list(motor_inertia, robot.n, "--motor-inertia"),
-        _list(stiffness, robot.n, "--stiffness"),
-        _list(joint_damping, robot.n, "--joint-damping"),
+        per_joint(motor_inertia, robot.n, "--motor-inertia"),
+        per_joint(stiffness, robot.n, "--stiffness"),
+        per_joint(joint_damping, robot.n, "--joint-damping"),
     )
     reach = (1.0 if model is None else 0.1) if step is None else step
     with reporting() as report:

@@ -54,6 +54,9 @@ def main() -> None:
     except SteelyardError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except MemoryError as error:
+        print(f"error: this asks for more memory than there is ({error}); make it shorter or coarser", file=sys.stderr)
+        raise SystemExit(2) from None
     except BrokenPipeError:
         # The reader of our output has seen enough (`| head`).
         _stop_writing()

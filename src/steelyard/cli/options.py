@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..robot.load import load_robot
 from ..robot.robot import Robot
+from .sanity import check_sane
 
 Model = Annotated[str, typer.Argument(help="A library robot (see `steelyard robots`), or an MJCF, URDF or DH file.")]
 Lock = Annotated[
@@ -69,7 +70,17 @@ def numbers(text: str, count: int, option: str) -> NDArray[np.float64]:
         raise OptionError(f"{option} takes {wanted}, not '{text}'") from None
     if values.shape != (count,) or not np.isfinite(values).all():
         raise OptionError(f"{option} takes {wanted}, not '{text}'")
+    for value in values.tolist():
+        check_sane(value, option)
     return values
+
+
+def per_joint(text: str, n: int, option: str) -> NDArray[np.float64]:
+    """One number for all joints, or a number a joint."""
+    count = len(text.replace(",", " ").split())
+    if count not in (1, n):
+        raise OptionError(f"{option} takes one finite number, or {n}, one a joint; '{text}' has {count}")
+    return np.array(np.broadcast_to(numbers(text, count, option), (n,)))
 
 
 def locks_in(given: list[str] | None) -> dict[str, float | None] | None:

@@ -23,7 +23,7 @@ from ..robot.robot import Robot
 from ..simulation.rig import Noise, Publish, RigRun, run_rig
 from ..simulation.rig_control import PUBLISH_RATE_HZ, pd_for
 from ..simulation.rig_model import Difference, Payload
-from .options import AsJson, Gravity, Lock, Model, Mounting, numbers, robot_from
+from .options import AsJson, Gravity, Lock, Model, Mounting, numbers, per_joint, robot_from
 from .output import console, print_json, say
 from .record import Domain, Interface, Topic, ended_by_signals
 
@@ -45,8 +45,7 @@ def _each(text: str | None, robot: Robot, option: str) -> np.ndarray | None:
     """One number, or a number a joint."""
     if text is None:
         return None
-    several = len(text.replace(",", " ").split()) > 1
-    return np.array(np.broadcast_to(numbers(text, robot.n if several else 1, option), (robot.n,)))
+    return per_joint(text, robot.n, option)
 
 
 def _configured_rate(path: Path) -> tuple[float, list[str]]:

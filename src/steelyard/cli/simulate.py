@@ -23,7 +23,7 @@ from ..simulation.controllers import computed_torque, pid_for
 from ..simulation.loop import SimulationError, own_friction
 from ..simulation.reference import reference_of
 from ..simulation.sensors import Sensors
-from .options import AsJson, Bodies, Gravity, Lock, Model, Mounting, numbers, robot_from
+from .options import AsJson, Bodies, Gravity, Lock, Model, Mounting, numbers, per_joint, robot_from
 from .output import console, print_json, say
 
 _CONTROLLERS = ("pid", "gravity", "computed-torque")
@@ -33,13 +33,7 @@ def _per_joint(text: str | None, robot: Robot, option: str) -> np.ndarray:
     """One number for all joints, or a number a joint."""
     if text is None:
         return np.zeros(robot.n)
-    try:
-        values = np.array([float(part) for part in text.replace(",", " ").split()])
-    except ValueError:
-        raise OptionError(f"{option} takes numbers, not '{text}'") from None
-    if values.size not in (1, robot.n) or not np.isfinite(values).all():
-        raise OptionError(f"{option} takes one finite number, or {robot.n}, one a joint; '{text}' has {values.size}")
-    return np.array(np.broadcast_to(values, (robot.n,)))
+    return per_joint(text, robot.n, option)
 
 
 def _loaded(robot: Robot, payloads: list[str] | None) -> Robot:

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -51,6 +51,25 @@ def _live(reader: JointStateReader, seconds: float | None) -> Iterator[Instant]:
         if sample.tau is None:
             raise DataError("the robot sends no efforts; a load cannot be told from positions alone")
         yield sample.t, sample.q, sample.tau
+
+
+_FIRST = 100  # samples that tell the rate
+
+
+def _fast_enough(samples: Iterable[Instant], cutoff: float) -> Iterator[Instant]:
+    """The samples, refused where they come too seldom for a filter of this cut-off."""
+    steps: list[float] = []
+    last: float | None = None
+    for t, q, tau in samples:
+        if last is not None and len(steps) < _FIRST:
+            steps.append(t - last)
+            if len(steps) == _FIRST and not cutoff * sorted(steps)[_FIRST // 2] < 0.5:
+                rate = 1.0 / max(sorted(steps)[_FIRST // 2], 1e-9)
+                raise OptionError(
+                    f"--cutoff {cutoff:g} Hz is no filter of {rate:.4g} samples a second; give less than half of that"
+                )
+        last = t
+        yield t, q, tau
 
 
 def _interval(value: float, low: float, high: float) -> str:
@@ -198,7 +217,9 @@ def watch_command(
         file = None if events is None else open_.enter_context(events.open("w", encoding="utf-8"))
         show = open_.enter_context(_shown(silent))
         tell = None if silent else (lambda line: say(out, line))
-        state, found, figures = _follow(state, samples, file, show, tell, 1.0 if recording is None else speed)
+        state, found, figures = _follow(
+            state, _fast_enough(samples, cutoff), file, show, tell, 1.0 if recording is None else speed
+        )
     if as_json_:
         print_json(_summary(state, found, figures))
         return
@@ -208,6 +229,8 @@ def watch_command(
             say(out, _line(event))
     say(out, f"{state.samples} samples, {figures['seconds']:.2f} s; {figures['busy_s']:.2f} s of work")
     said = f"load on {state.plan.body}: {_interval(now.mass, now.low, now.high)} kg, counted from the start"
+    if now.low == now.high:
+        said = f"no load told on {state.plan.body}: it stayed below {lightest:g} kg, or below what the motion shows"
     say(out, said if figures["seconds"] > learn else f"too short to tell a load: {learn:g} s are needed to learn")
 
 
