@@ -301,7 +301,7 @@ def test_without_a_controller_cloe_shoots_and_the_others_say_what_they_need(robo
     # Torques are joined by lines where it is not known that they were held: an error of half a tick.
     np.testing.assert_allclose(found.base_parameters, truth_of(problem, robot), atol=0.02)
     for method in (DIDIM(), CLIE()):
-        with pytest.raises(UnknownLoop, match="give it: loop=Loop"):
+        with pytest.raises(UnknownLoop, match="--loop FILE"):
             estimate(problem, method)
     with pytest.raises(UnknownLoop, match="desired motion"):
         estimate(problem, IV())

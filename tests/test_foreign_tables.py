@@ -127,3 +127,9 @@ def test_what_stands_before_the_header_is_said_with_how_to_skip_it(tmp_path):
 def test_times_of_day_are_told_from_faulty_numbers(tmp_path):
     text = "time,q1,q2,tau1,tau2\n" + "".join(f"2026-03-01T10:00:{k:02d}.5,1,2,3,{k}\n" for k in range(50))
     assert "a time of day; write it in seconds, or give rate_hz" in refusal(tmp_path, text)
+
+
+def test_joints_that_were_not_recorded_are_named_with_the_remedy(tmp_path):
+    (tmp_path / "run.csv").write_text("time,joint1_q,joint1_tau\n0,0.1,1\n0.1,0.2,2\n")
+    with pytest.raises(DataError, match=r"no positions of joint2, .* 1 other joints; .*--lock joint2="):
+        sy.load_recording(tmp_path / "run.csv", sy.load_robot("two_link"))

@@ -1,6 +1,7 @@
 """The plan by which the columns of one file or several become a recording of one robot."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ from ..robot.robot import Robot
 from ..robot.sidecar import Gear, read_sidecar
 from . import units
 from .blocks import Array, Block, Fault, Log, Source
-from .columns import QUANTITIES, Columns, by_name, by_width, numbered, places_of, says_its_unit, unit_in
+from .columns import QUANTITIES, Columns, by_name, by_width, numbered, places_of, says_its_unit, title_of, unit_in
 from .conversion import Conversion, conversion_for
 from .mapping import Mapping, Signal
 from .recording import read_only
@@ -182,7 +183,23 @@ def _recognised(source: Source, mapping: Mapping, robot: Robot | None) -> Column
     return by_width(source.width, n, timed)
 
 
-def _missing(found: Columns, names: tuple[str, ...] | None, quantity: str) -> DataError:
+def _joints_with(names: Sequence[str], quantity: str, joints: Sequence[str]) -> set[str | None]:
+    """Which of the joints have a column of a quantity."""
+    with suppress(DataError):
+        titles = [title_of(name, joints) for name in names]
+        return {title.joint for title in titles if title is not None and title.quantity == quantity} - {None}
+    return set()
+
+
+def _missing(found: Columns, names: tuple[str, ...] | None, quantity: str, joints: Sequence[str] = ()) -> DataError:
+    there = _joints_with(names or (), quantity, joints)
+    if there:
+        left = [joint for joint in joints if joint not in there]
+        word = {"q": "positions", "tau": "torques"}[quantity]
+        return DataError(
+            f"no {word} of {', '.join(left[:10])}, which the robot has, beside those of {len(there)} other joints; "
+            f"hold what was not recorded (--lock {left[0]}=…, where it stood), or say in a mapping which columns are whose"
+        )
     listed = "" if names is None else f"; its columns are {', '.join(name[:40] for name in names[:30])}"
     if quantity == "tau" and "current" in found.places:
         current = names[found.places["current"][0]] if names else "current"
@@ -238,7 +255,7 @@ class _Draft:
         if name in ("q", "tau"):
             if signal is not None:
                 self.source_of(None, name)
-            raise _missing(found, None if self.main is None else self.main.names, name)
+            raise _missing(found, None if self.main is None else self.main.names, name, joints)
         if signal is not None:
             raise DataError(f"mapping: {name} names no columns, and none is called so; add columns: […]")
         return None
@@ -322,7 +339,8 @@ def make_plan(main: Source | None, files: dict[str, Source], mapping: Mapping, r
     about: dict = {"files": draft.file_names}
     if unused := draft.unused():
         about["unused_columns"] = unused
-    if robot is not None and order == tuple(range(robot.n)) and joints == found.joints and numbered(joints):
+    in_order = robot is not None and order == tuple(range(robot.n)) and joints != robot.dof_names
+    if robot is not None and in_order and joints == found.joints and numbered(joints):
         about["notes"] = [
             f"columns of {joints[0]} … {joints[-1]} are taken for the joints of {robot.name} in their order"
         ]

@@ -69,8 +69,9 @@ def controller_of(recording: Recording, given: Loop) -> Controller:
     told = _told(recording)
     if "kp" not in told or "kd" not in told:
         raise UnknownLoop(
-            f"{measured_of(recording)} does not say which controller drove the robot; give it: "
-            "loop=Loop(controller=Controller(kp, kd, ki), control_hz=…), or let CLOE shoot from measured torques"
+            f"{measured_of(recording)} does not say which controller drove the robot; give it, --loop FILE with kp, "
+            "kd, ki (in Python loop=Loop(controller=Controller(kp, kd, ki), control_hz=…)), or let CLOE shoot from "
+            "measured torques"
         )
     known = {f.name for f in fields(Controller)}
     try:

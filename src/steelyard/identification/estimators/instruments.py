@@ -168,7 +168,8 @@ class IV:
             if not has_reference(recording) or any(name not in recording.more for name in ("qd_d", "qdd_d")):
                 raise UnknownLoop(
                     f"{measured_of(recording)} holds neither its loop (controller and q_d) nor the whole desired "
-                    "motion (q_d, qd_d, qdd_d), so there is nothing to make instruments of; record it, or use WLS"
+                    "motion (q_d, qd_d, qdd_d), so there is nothing to make instruments of; record q_d and give the "
+                    "controller (--loop FILE), or use WLS"
                 )
             rows = experiment.recording
             assert isinstance(rows, Recording)
