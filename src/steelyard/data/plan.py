@@ -198,7 +198,7 @@ def _missing(found: Columns, names: tuple[str, ...] | None, quantity: str, joint
         word = {"q": "positions", "tau": "torques"}[quantity]
         return DataError(
             f"no {word} of {', '.join(left[:10])}, which the robot has, beside those of {len(there)} other joints; "
-            f"hold what was not recorded (--lock {left[0]}=…, where it stood), or say in a mapping which columns are whose"
+            f"hold what was not recorded where it stood (--lock {left[0]}=…), or say in a mapping what is whose"
         )
     listed = "" if names is None else f"; its columns are {', '.join(name[:40] for name in names[:30])}"
     if quantity == "tau" and "current" in found.places:
