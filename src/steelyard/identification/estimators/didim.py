@@ -38,7 +38,7 @@ class DIDIM:
 
     loop: Loop = field(default_factory=Loop)
     physical: bool = False
-    tolerance: float = 1e-3  # of a step, in standard deviations of white noise: coloured noise may leave far less
+    tolerance: float = 3e-3  # of a step, in standard deviations of white noise: coloured noise may leave far less
     repeats: int = 20
 
     def __post_init__(self) -> None:
