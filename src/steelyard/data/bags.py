@@ -44,6 +44,9 @@ def _reader(path: Path) -> Any:
     return rosbag1.Reader(path) if path.suffix.lower() == ".bag" else rosbag2.Reader(path)
 
 
+_RECOVERY = "`mcap recover` or `sqlite3 bag.db3 .recover` brings back what is whole"
+
+
 @contextmanager
 def _damage(where: str) -> Iterator[None]:
     """Whatever SQLite, the index or the decoder make of damaged bytes, to the user it is one thing: a damaged bag."""
@@ -53,7 +56,7 @@ def _damage(where: str) -> Iterator[None]:
         raise
     except Exception as error:
         what = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataError(f"{where}: not a whole ROS bag: {what}") from None
+        raise DataError(f"{where}: not a whole ROS bag: {what}; if its end is missing, {_RECOVERY}") from None
 
 
 def _decoder(path: Path) -> Any:

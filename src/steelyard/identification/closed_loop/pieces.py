@@ -368,6 +368,10 @@ class Shooting:
         rate = measured.rate_hz
         if on_ticks(measured.t, rate) != 1:
             raise DataError("shooting needs even sampling times; resample the recording first (Resample())")
+        if self.horizon * rate < 1.0:
+            raise OptionError(
+                f"a horizon of {self.horizon:g} s is less than a sample of {rate:.4g} Hz; give a longer one"
+            )
         rows = max(3, round(self.horizon * rate)) + 1
         if rows > len(measured):
             raise DataError(

@@ -119,7 +119,7 @@ class CLOE:
             shooting = Shooting()
         if shooting is not None:
             return shooting.pieces(problem.model, problem.experiments), (
-                f"in stretches of {shooting.horizon:g} s under the measured torques"
+                f"in stretches of {shooting.horizon:g} s under the measured torques (intervals leave out their noise)"
             )
         free = "start" in self.estimate
         return closed_pieces(
