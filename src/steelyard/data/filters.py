@@ -57,6 +57,10 @@ def automatic_cutoffs(recording: Recording, rate: float, highest_harmonic_hz: fl
     """The cut-off that positions and measured velocities ask for; None: no filter."""
     of_q, of_qd = motion_bands(recording, rate)
     wanted = {"q": common_cutoff(of_q), "qd": None if of_qd is None else common_cutoff(of_qd)}
+    if wanted["qd"] is None and of_qd is not None:
+        # Beyond where positions sink into their noise no motion is known; what velocities have there, as those do that
+        # a drive makes of its encoder, would be differentiated.
+        wanted["qd"] = wanted["q"]
     least = 0.0 if highest_harmonic_hz is None else 2.0 * highest_harmonic_hz
     return {name: None if fc is None or max(fc, least) > 0.45 * rate else max(fc, least) for name, fc in wanted.items()}
 

@@ -254,8 +254,8 @@ class AlignMotion(Step):
             for name in ("q", "qd", "qdd")
             if (x := getattr(recording, name)) is not None
         }
-        # Where a joint stands still moves with the motion, where its torque is bad does not: neither counts.
-        old = in_use(recording)
-        use = old & ((at >= recording.t[0]) & (at <= recording.t[-1]))[:, None]
+        # Where a joint stands still moves with the motion. As many rows count as before, or a search for a delay would
+        # be drawn to where fewer do.
         near = np.clip(np.searchsorted(recording.t, at), 0, len(at) - 1)
-        return self.noted(with_use(replace(recording, **moved), use & ~widened(~old, 1)[near]))  # type: ignore[arg-type]
+        use = in_use(recording)[near] & ((at >= recording.t[0]) & (at <= recording.t[-1]))[:, None]
+        return self.noted(with_use(replace(recording, **moved), use))  # type: ignore[arg-type]
