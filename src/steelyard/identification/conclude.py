@@ -106,7 +106,7 @@ def conclude(
     joined = _joined if share == 1.0 else list
     for j in range(problem.robot.n):
         use = joined([block.use[:, j] for block in blocks])
-        noise = fit_noise(joined([r[:, j] for r in residuals]), use, dof[j])
+        noise = fit_noise(joined([r[:, j] for r in residuals]), use, dof[j], low=fit.covariance is None)
         found.append(_joint_residual(problem, j, blocks, residuals, noise))
         if fit.covariance is None:
             if fit.psi is not None:

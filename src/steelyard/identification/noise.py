@@ -84,9 +84,9 @@ def _lagged(e: Array, use: NDArray[np.bool_], lags: int) -> Array:
     if len(e) <= lags:
         return np.zeros((0, lags + 1))
     windows = np.lib.stride_tricks.sliding_window_view(e, lags + 1)
-    whole = np.lib.stride_tricks.sliding_window_view(use, lags + 1).all(axis=1)
-    rows = windows[whole][:, ::-1]
-    return np.concatenate([rows[:, 1:], rows[:, :1]], axis=1)
+    if not use.all():
+        windows = windows[np.lib.stride_tricks.sliding_window_view(use, lags + 1).all(axis=1)]
+    return np.concatenate([windows[:, -2::-1], windows[:, -1:]], axis=1)
 
 
 def _low_end(noise: Noise, e: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array] | None:
@@ -143,9 +143,11 @@ def fit_noise(
         a = np.real(np.poly(poles))
     # Residuals that are far smoother than their rate leave a nearly singular fit: its shape is kept, and its size is
     # that of the residuals themselves.
-    impulse = np.zeros(_LONGEST)
-    impulse[0] = 1.0
-    gain = float(np.linalg.norm(scipy.signal.lfilter([1.0], a, impulse)))
+    gain = 1.0
+    if p:
+        impulse = np.zeros(_LONGEST)
+        impulse[0] = 1.0
+        gain = float(np.linalg.norm(scipy.signal.lfilter([1.0], a, impulse)))
     noise = Noise(white.deviation / gain, a, white.deviation, autocorrelation)
     if low and len(residuals) == 1:
         noise = replace(noise, low=_low_end(noise, residuals[0], use[0]))

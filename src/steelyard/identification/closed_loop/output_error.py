@@ -31,6 +31,7 @@ _REFUSED = 0.25  # a box this much smaller after a step that made things worse
 _NARROWEST = 1e-9
 # Below this share of the signal's own size residuals are rounding of the integrator.
 _ROUNDING = 1e-9
+_A_GOOD_START = 0.3  # of what is to be explained, left by the first guess
 _HIDDEN = 1e-4  # of the squares that are left
 _GAIN_SIZE = 0.5  # of the logarithm of a gain
 _SHORTEST = 20  # rows
@@ -71,6 +72,17 @@ def variances(residuals: Sequence[Array], measured: Sequence[Array]) -> Array:
     return np.asarray(np.maximum(sum(np.sum(e**2, axis=0) for e in residuals) / max(1, rows), floor))
 
 
+def to_explain(piece: Piece, signals: Sequence[str], rows: int) -> Array:
+    """What residuals are compared with: what the controller had to correct, or what a torque is."""
+    measured, parts = piece.measured, []
+    for name in signals:
+        value = measured.qdd if name == "qdd" else getattr(measured, name)
+        value = np.asarray(measured.more["qdd_m"] if value is None else value)
+        wanted = measured.more.get(f"{name}_d")
+        parts.append((value - wanted if wanted is not None and wanted.shape == value.shape else value)[:rows])
+    return np.concatenate(parts, axis=1)
+
+
 @dataclass(eq=False)
 class Search:
     """A search over pieces; `measured` (T, m) are the channels of each piece."""
@@ -103,7 +115,7 @@ class Search:
         return self.runs.pieces
 
     def first(self) -> tuple[State, list[int]]:
-        """Of the first guesses the one that can be simulated farthest, and of such the one that fits best; how far."""
+        """The first guess, if it is a good one; else of two the one that can be simulated farthest, or fits best."""
         best: tuple[State, list[int]] | None = None
         merit = (-1, 0.0)
         for guess in (lambda: self.shape.first, self.second):
@@ -113,6 +125,8 @@ class Search:
             found = sum(rows), -float(np.sum(np.log(variances(state.residuals, self.measured))))
             if found > merit:
                 best, merit = (state, rows), found
+            if found[0] == sum(len(y) for y in self.measured) and self._explains(state):
+                break
         assert best is not None
         state, rows = best
         if max(rows) < min(_SHORTEST, *(len(y) for y in self.measured)):
@@ -121,6 +135,14 @@ class Search:
                 "sign and unit of the torque? Else start from a better model"
             )
         return state, rows
+
+    def _explains(self, state: State) -> bool:
+        """Whether a state leaves little in every channel of what the controller had to correct."""
+        for piece, e in zip(self.pieces, state.residuals, strict=True):
+            size = np.sqrt(np.mean(to_explain(piece, self.names, len(e)) ** 2, axis=0))
+            if (np.sqrt(np.mean(e**2, axis=0)) > _A_GOOD_START * size).any():
+                return False
+        return True
 
     def _begun(self, x: Array) -> tuple[State, list[int]]:
         gains = self.pieces[0].gains

@@ -11,7 +11,7 @@ from ..fit import Fit
 from ..noise import Noise, fit_noise
 from ..problem import Problem
 from ..solving import Solution, solve
-from .output_error import Found
+from .output_error import Found, to_explain
 from .pieces import Piece
 from .sensitivities import factor_of, project
 from .whiteness import loop_warning
@@ -35,17 +35,6 @@ def channel_names(robot: Robot, signals: Sequence[str]) -> list[str]:
     return [f"{signal} of {joint}" for signal in signals for joint in robot.dof_names]
 
 
-def _explained(piece: Piece, signals: Sequence[str], rows: int) -> Array:
-    """What residuals are compared with: what the controller had to correct, or what a torque is."""
-    measured, parts = piece.measured, []
-    for name in signals:
-        value = measured.qdd if name == "qdd" else getattr(measured, name)
-        value = np.asarray(measured.more["qdd_m"] if value is None else value)
-        wanted = measured.more.get(f"{name}_d")
-        parts.append((value - wanted if wanted is not None and wanted.shape == value.shape else value)[:rows])
-    return np.concatenate(parts, axis=1)
-
-
 def statistics_of(
     problem: Problem, found: Found, pieces: Sequence[Piece], signals: Sequence[str], how: str, told: dict[str, Any]
 ) -> Fit:
@@ -63,7 +52,7 @@ def statistics_of(
     covariance = whole.inverse @ _meat(found, noises) @ whole.inverse
     names = channel_names(problem.robot, signals)
     uses = [np.ones(e.shape, dtype=bool) for e in state.residuals]
-    explained = [_explained(piece, signals, len(e)) for piece, e in zip(pieces, state.residuals, strict=True)]
+    explained = [to_explain(piece, signals, len(e)) for piece, e in zip(pieces, state.residuals, strict=True)]
     warning, figures = loop_warning(state.residuals, uses, explained, names)
     lost = whole.blind.shape[1]
     unseen = f"the simulation shows {R.shape[1] - lost} of {R.shape[1]} numbers; the others kept the model's values"
