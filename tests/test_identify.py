@@ -12,7 +12,7 @@ import steelyard as sy
 from steelyard.cli.main import app
 from steelyard.data.recording import Recording, save_recording
 from steelyard.errors import DataError, SteelyardError
-from steelyard.evaluation.study import Plan, cross_validate, run_study, split_in_time
+from steelyard.evaluation.study import Plan, cross_validate, faults_of, run_study, split_in_time
 from steelyard.evaluation.truth import compare_with_truth
 from steelyard.identification.alignment import find_delay
 from steelyard.identification.identify import problem_of
@@ -341,3 +341,25 @@ def test_a_robot_that_stands_still_tells_nothing_and_is_refused(robot, rng):
     still = Recording(np.arange(400) / 100.0, 1e-5 * rng.normal(size=(400, 2)), np.ones((400, 2)))
     with pytest.raises(DataError, match="no joint moves"):
         run_study(robot, [still], Plan(methods=(sy.OLS(),)))
+
+
+def test_what_is_learnt_from_does_not_judge_and_what_inspection_finds_is_in_the_verdict(tmp_path, rng):
+    robot = sy.load_robot("two_link")
+    q, qd, qdd = (np.array(x) for x in _swinging(robot, 4.0))
+    tau = sy.inverse_dynamics(robot, q, qd, qdd) + 0.01 * rng.normal(size=q.shape)
+    tau[:, 1] *= -1.0
+    sy.save_recording(sy.Recording(0.004 * np.arange(len(q)), q, tau), tmp_path / "run.csv")
+    run = sy.load_recording(tmp_path / "run.csv", robot)
+    plan = Plan(methods=(sy.WLS(),))
+    with pytest.raises(sy.OptionError, match="cannot judge what it taught"):
+        run_study(robot, [run], plan, [run])
+    found = faults_of([run], robot)
+    assert any("opposite sign" in text for text in found)
+    outcome = dataclasses.replace(run_study(robot, [run], plan), faults=found)
+    assert "BEFORE YOU USE IT" in outcome.verdict
+
+
+def _swinging(robot, seconds):
+    t = np.arange(0.0, seconds, 0.004)[:, None]
+    w = 2 * np.pi * np.array([0.7, 1.1])
+    return np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t)
